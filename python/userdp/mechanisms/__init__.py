@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from userdp.mechanisms.exponential import ExponentialMechanism
     from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
     from userdp.mechanisms.key_bounds import KeyedSensitivity, keyed_rho, keyed_sensitivity
+    from userdp.mechanisms.key_sums import KeySum
     from userdp.mechanisms.mode import PurePrivateMode
     from userdp.mechanisms.mode_approximate import ApproximatePrivateMode
     from userdp.mechanisms.partition_selection import PartitionSelection
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from userdp.mechanisms.private_best_of import PrivateBestOf
     from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
     from userdp.mechanisms.set_union import SetUnion
-    from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
+    from userdp.mechanisms.sparse_histogram import SparseHistogram
     from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, tdlap_half_width
 
 __all__ = [
@@ -72,6 +73,7 @@ _NAMES = {
     "distributions": "BiasedCoin Categorical Geometric NegativeBinomial RandomSubset UniformInteger",
     "exponential": "ExponentialMechanism",
     "grouped_exponential": "GroupedExponentialMechanism GroupedScores",
+    "key_sums": "KeySum",
     "mode": "PurePrivateMode",
     "mode_approximate": "ApproximatePrivateMode",
     "partition_selection": "PartitionSelection",
@@ -80,7 +82,7 @@ _NAMES = {
     "private_range": "PrivateRange ReleasedRange",
     "set_union": "SetUnion",
     "key_bounds": "KeyedSensitivity keyed_rho keyed_sensitivity",
-    "sparse_histogram": "KeySum SparseHistogram",
+    "sparse_histogram": "SparseHistogram",
     "truncated_discrete_laplace": "TruncatedDiscreteLaplace tdlap_half_width",
 }
 """Which module has which of the names that need the compiled core."""

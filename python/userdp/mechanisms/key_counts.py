@@ -1,4 +1,4 @@
-"""Counts by key as they come in: a mapping from keys, or an array in an order that says nothing."""
+"""What mechanisms on keys have in common, and counts by key as they come in."""
 
 from __future__ import annotations
 
@@ -9,14 +9,31 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.numbers import is_integer
-from userdp.mechanisms.base import AdditiveNoise
+from userdp.mechanisms.base import AdditiveNoise, Mechanism
+from userdp.mechanisms.key_bounds import Neighbors
 from userdp.users.table import canonical_id
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 
+class KeyMechanism(Mechanism):
+    """What shows keys, for a neighbor relation and so many keys of a user."""
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """What the promise is for."""
+        neighbors: Neighbors = self._arguments["neighbors"]
+        return neighbors
+
+    @property
+    def max_keys(self) -> int:
+        """How many keys a user counts in at most."""
+        keys: int = self._arguments.get("max_keys", 1)
+        return keys
+
+
 def read_counts(counts: Any) -> tuple[Sequence[Any], Integers]:
-    """Keys in canonical order, or places, and their counts."""
+    """Keys in canonical order and their counts; of an array, whose order says nothing, its places."""
     if not isinstance(counts, Mapping):
         numbers = read_integers(counts, "counts")
         return range(numbers.size), numbers

@@ -23,6 +23,7 @@ from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, Mechanism
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
+from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.permute_and_flip import PermuteAndFlip
 from userdp.runtime import source_of
 from userdp.users.containers import read_items
@@ -31,7 +32,6 @@ from userdp.users.sanitize import item_of
 if TYPE_CHECKING:
     from userdp.accounting.cost import PrivacyCost
 
-Neighbors: TypeAlias = Literal["replace", "add-remove"]
 SelectionMechanism: TypeAlias = Literal["exponential", "permute-and-flip"]
 Item: TypeAlias = "int | str | bytes"
 Counts: TypeAlias = "Mapping[Any, int]"

@@ -18,7 +18,8 @@ from userdp.exact.epsilon import as_epsilon, float_above, level_root
 from userdp.exact.numbers import Delta, Epsilon
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.mode import Counts, Item, Neighbors, PrivateMode, least_from_which_on, lower_tail, planned
+from userdp.mechanisms.key_bounds import Neighbors
+from userdp.mechanisms.mode import Counts, Item, PrivateMode, least_from_which_on, lower_tail, planned
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, noise_parameters
 from userdp.users.sanitize import item_of
 

@@ -16,10 +16,9 @@ from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, open
 from userdp.exact.numbers import nonzero_level as positive_level
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import Mechanism
 from userdp.mechanisms.distributions import Categorical
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
-from userdp.mechanisms.key_counts import Integers, read_counts
+from userdp.mechanisms.key_counts import Integers, KeyMechanism, read_counts
 from userdp.runtime import source_of
 
 BITS = 128
@@ -32,7 +31,7 @@ OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
 
-class PartitionSelection(Mechanism):
+class PartitionSelection(KeyMechanism):
     """Show the keys that many users have, without counts, where each user has one key: optimal for every count.
 
     A key of c users is shown with a probability that depends on c alone and is as large as the promise allows, for
@@ -92,12 +91,6 @@ class PartitionSelection(Mechanism):
         steps = [after - before for before, after in itertools.pairwise(self._probabilities)]
         # A key is shown if a draw of how many users it takes is at most its count.
         self._needed = Categorical(weights=steps)
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """What the promise is for."""
-        neighbors: Neighbors = self._arguments["neighbors"]
-        return neighbors
 
     @property
     def numerators(self) -> tuple[int, ...]:

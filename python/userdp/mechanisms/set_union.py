@@ -30,12 +30,12 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import Mechanism
 from userdp.mechanisms.discrete_gaussian import SMOOTHING, DiscreteGaussian
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
-from userdp.mechanisms.key_counts import Integers
+from userdp.mechanisms.key_counts import Integers, KeyMechanism
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
-from userdp.mechanisms.union_rounds import Round, Rounds, weight_of
+from userdp.mechanisms.union_calibration import proposals, proposals_within
+from userdp.mechanisms.union_rounds import WEIGHT, Round, Rounds, weight_of
 from userdp.runtime import source_of
 from userdp.users.table import canonical_id, key_bytes
 
@@ -43,8 +43,6 @@ Codes: TypeAlias = npt.NDArray[np.uint32]
 Method: TypeAlias = Literal["two-round", "one-round", "policy"]
 Number: TypeAlias = "float | int | Fraction | str"
 
-METHODS = ("two-round", "one-round", "policy")
-WEIGHT = 2**20
 MOST_KEYS = 2**12
 MOST_WEIGHT = 2**48
 MOST_USERS = MOST_OCCURRING = 2**32
@@ -72,7 +70,7 @@ class KeysOfUsers:
         self.found.append(codes)
 
 
-class SetUnion(Mechanism):
+class SetUnion(KeyMechanism):
     """Show the keys that many users have, without counts, where a user has several: set union.
 
     Each user has one unit of weight, spread over at most `max_keys` of their keys. Noise is added to the sum of each
@@ -204,9 +202,21 @@ class SetUnion(Mechanism):
         >>> SetUnion.calibrated(1, "1e-5", max_keys=30, method="one-round").users_for("1/2")
         19
         """
-        from userdp.mechanisms.union_calibration import calibrate
-
-        return calibrate(cls, epsilon, delta, max_keys, neighbors, method, first_share)
+        level, exact, keys = nonzero_level(epsilon), parse_delta(delta), check_count(max_keys, "max_keys")
+        if not 0 < exact < 1:
+            raise ValueError(
+                f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}"
+            )
+        relation = check_neighbors(neighbors)
+        for arguments in proposals(float(level), float(exact), keys, relation, method, first_share):
+            made = cls(epsilon=epsilon, **arguments)
+            if made.certified_delta <= exact:
+                return made
+        raise ValueError(
+            f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
+            f"max_keys={keys}; take a larger delta or another epsilon: drawn noise is off the ideal one by e**epsilon "
+            "times 2**-112 and more"
+        )
 
     @classmethod
     def within(
@@ -236,21 +246,16 @@ class SetUnion(Mechanism):
         >>> float(union.rho) <= 0.02, float(union.vanishing_delta) <= 1e-6
         (True, True)
         """
-        from userdp.mechanisms.union_calibration import within
-
-        return within(cls, rho, added_delta, max_keys, neighbors, method, first_share)
-
-    @property
-    def max_keys(self) -> int:
-        """How many keys a user counts in at most."""
-        keys: int = self._arguments["max_keys"]
-        return keys
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """What the promise is for."""
-        neighbors: Neighbors = self._arguments["neighbors"]
-        return neighbors
+        limit, beside = parse_positive(rho, "rho"), open_unit_fraction(added_delta, "added_delta")
+        keys, relation = check_count(max_keys, "max_keys"), check_neighbors(neighbors)
+        for arguments in proposals_within(float(limit), float(beside), keys, relation, method, first_share):
+            made = cls(epsilon=1, **arguments)
+            if made.rho <= limit and made.vanishing_delta <= beside:
+                return made
+        raise ValueError(
+            f"no noise and threshold were found for rho={short_repr(rho)}, added_delta={short_repr(added_delta)} and "
+            f"max_keys={keys}; take larger ones"
+        )
 
     @property
     def weight(self) -> int:

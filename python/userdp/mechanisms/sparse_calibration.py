@@ -1,4 +1,4 @@
-"""Noise and threshold of sparse histograms: floats propose, the exact account decides."""
+"""Noise and threshold of sparse histograms, proposed in floats: the exact account decides."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from userdp.exact.numbers import (
-    check_count,
-    nonzero_level,
-    open_unit_fraction,
-    parse_delta,
-    parse_positive,
-    short_repr,
-)
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range
-
-if TYPE_CHECKING:
-    from userdp.mechanisms.sparse_histogram import SparseHistogram
+from userdp.exact.numbers import parse_positive
+from userdp.mechanisms.key_bounds import Neighbors
+from userdp.mechanisms.key_sums import KeySum
 
 DIGITS = 4
 """Decimal digits of the noise's parameters, which are public and read by people."""
@@ -37,41 +28,24 @@ SPLITS = 33
 """So many splits of keys are looked at for a prediction."""
 
 
-def calibrate(
-    kind: type[SparseHistogram],
-    epsilon: Any,
-    delta: Any,
-    max_keys: Any,
-    neighbors: Any,
-    method: Any,
-    sums: Sequence[tuple[int, int]],
-    weights: Sequence[Any] | None,
-    target: Any,
-) -> SparseHistogram:
-    """As `SparseHistogram.calibrated`."""
-    level, exact, keys = nonzero_level(epsilon), parse_delta(delta), check_count(max_keys, "max_keys")
-    if not 0 < exact < 1:
-        raise ValueError(f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}")
-    if method not in ("auto", "laplace", "gaussian"):
-        raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
-    relation = check_neighbors(neighbors)
-    ranges = [check_range(*one) for one in sums]
-    shares = _shares(weights, len(ranges))
-    probability = float(open_unit_fraction(target, "target"))
-    problem = _Problem(float(level), float(exact), keys, relation, ranges, shares)
+def proposals(
+    epsilon: float,
+    delta: float,
+    keys: int,
+    neighbors: Neighbors,
+    ranges: list[tuple[int, int]],
+    shares: list[float],
+    method: str,
+    probability: float,
+) -> Iterator[dict[str, Any]]:
+    """Noise and thresholds as arguments of `SparseHistogram`, those that show keys of fewer users first."""
+    problem = _Problem(epsilon, delta, keys, neighbors, ranges, shares)
     proposed: list[tuple[float, float, int, dict[str, Any]]] = []
     if method != "laplace":
         proposed += _candidates(problem, _Gaussian(problem), probability)
     if method != "gaussian":
         proposed += _candidates(problem, _Laplace(problem), probability)
-    for arguments in _in_order(proposed):
-        made = kind(max_keys=keys, epsilon=epsilon, neighbors=relation, **arguments)
-        if made._keys.is_within(level, exact):
-            return made
-    raise ValueError(
-        f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-        f"max_keys={keys}; take a larger epsilon or delta, or another method"
-    )
+    return _in_order(proposed)
 
 
 class _Problem:
@@ -142,8 +116,6 @@ class _Gaussian:
 
     def arguments(self, variance: float) -> dict[str, Any]:
         """Of the class."""
-        from userdp.mechanisms.sparse_histogram import KeySum
-
         shares = self.problem.shares
         sums = [
             KeySum(low, high, sigma_squared=max(_rounded(variance * max(-low, high) ** 2 / share), LEAST_VARIANCE))
@@ -176,8 +148,6 @@ class _Laplace:
         )
 
     def arguments(self, scale: float) -> dict[str, Any]:
-        from userdp.mechanisms.sparse_histogram import KeySum
-
         shares = self.problem.shares
         sums = [
             KeySum(low, high, scale=_rounded(scale * max(-low, high) / share))
@@ -221,7 +191,7 @@ def _in_order(proposed: list[tuple[float, float, int, dict[str, Any]]]) -> Itera
         yield from (fitting[place] for place in places)
 
 
-def _shares(weights: Sequence[Any] | None, sums: int) -> list[float]:
+def read_shares(weights: Sequence[Any] | None, sums: int) -> list[float]:
     """Shares of the count and of each sum, which add up to 1."""
     if weights is None:
         return [0.5, *[0.5 / sums] * sums] if sums else [1.0]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,120 +18,36 @@ from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
-    PrivacyLevel,
     check_count,
     is_integer,
     nonzero_level,
     open_unit_fraction,
     parse_delta,
     parse_level,
-    parse_positive,
     short_repr,
 )
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import AdditiveNoise, Mechanism
+from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho
-from userdp.mechanisms.key_counts import Integers, listed_integers, read_counts, read_integers
+from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
+from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
 from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
-from userdp.mechanisms.vanishing_keys import WIDE_VARIANCE, Keys, Shift
+from userdp.mechanisms.sparse_calibration import proposals, read_shares
+from userdp.mechanisms.vanishing_keys import Keys, Shift
 from userdp.runtime import source_of
 
-Number: TypeAlias = "float | int | Fraction | str"
 LARGEST_COUNT = 2**32
 """Counts with discrete Laplace noise are clamped to this: more users than there are people."""
-LARGEST_SUM = 2**61
 LARGEST_THRESHOLD = 2**31
 MOST_KEYS = 2**12
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
 
-def noise_of(
-    scale: Number | None, epsilon_per_unit: Epsilon | None, sigma_squared: Number | None, bounds: tuple[int, int]
-) -> tuple[Noise, PrivacyLevel | None]:
-    """The noise that one of three arguments says, and what a unit is worth in Laplace noise."""
-    given = [
-        name
-        for name, value in (("scale", scale), ("epsilon_per_unit", epsilon_per_unit), ("sigma_squared", sigma_squared))
-        if value is not None
-    ]
-    if len(given) != 1:
-        raise TypeError(
-            f"give exactly one of scale, epsilon_per_unit and sigma_squared; got {' and '.join(given) or 'none'}"
-        )
-    if sigma_squared is not None:
-        return DiscreteGaussian(sigma_squared=sigma_squared), None
-    if scale is not None:
-        rate = PrivacyLevel(Fraction(1), 1 / parse_positive(scale, "scale"))
-    else:
-        rate = nonzero_level(epsilon_per_unit, "epsilon_per_unit")
-    return DiscreteLaplace(epsilon=as_epsilon(rate), sensitivity=1, bounds=bounds), rate
-
-
-@dataclass(frozen=True)
-class KeySum:
-    """A sum by key that is shown beside the count, with noise of its own.
-
-    Parameters
-    ----------
-    low, high : int
-        What one user adds in a key is from low to high, within +-2**62; not both 0.
-    scale, epsilon_per_unit, sigma_squared : numbers, optional
-        The noise, as for `SparseHistogram`; exactly one of them.
-
-    Examples
-    --------
-    >>> KeySum(-5, 5, sigma_squared=2500)
-    KeySum(low=-5, high=5, scale=None, epsilon_per_unit=None, sigma_squared=2500)
-    """
-
-    low: int
-    high: int
-    scale: Number | None = None
-    epsilon_per_unit: Epsilon | None = None
-    sigma_squared: Number | None = None
-
-    def __post_init__(self) -> None:
-        if check_range(self.low, self.high) == (0, 0):
-            raise ValueError("low and high must not both be 0: such a sum says nothing")
-        self._noise  # noqa: B018  refuses what is out of range
-
-    @cached_property
-    def _noise(self) -> tuple[Noise, PrivacyLevel | None]:
-        return noise_of(self.scale, self.epsilon_per_unit, self.sigma_squared, (-LARGEST_SUM, LARGEST_SUM))
-
-    @property
-    def noise(self) -> Noise:
-        """What is added to the sum of a key."""
-        return self._noise[0]
-
-    @property
-    def largest(self) -> int:
-        """How far one user moves the sum of a key that only they have, or that they leave."""
-        return max(abs(self.low), abs(self.high))
-
-    def shift(self, amount: int) -> Shift:
-        """What dominates the noisy sum of a key that moves by this amount."""
-        return shift_of(*self._noise, amount, smooth=True)
-
-
-def shift_of(noise: Noise, rate: PrivacyLevel | None, amount: int, *, smooth: bool) -> Shift:
-    """What dominates a number with such noise that moves by this amount; several numbers are less work when smooth."""
-    if isinstance(noise, DiscreteGaussian):
-        return Shift.gaussian(noise.sigma_squared, amount, listed=not smooth or noise.sigma_squared < WIDE_VARIANCE)
-    assert rate is not None
-    return Shift.laplace(rate, amount)
-
-
-def distance_of(noise: Noise) -> Fraction:
-    """How far the drawn noise is from what its shift is of, in total variation: discrete Laplace noise is dominated."""
-    return noise.distance if isinstance(noise, DiscreteGaussian) else Fraction(0)
-
-
-class SparseHistogram(Mechanism):
+class SparseHistogram(KeyMechanism):
     """Show the keys that many users have, with noisy counts of users and noisy sums, whatever keys there may be.
 
     For each key that somebody has, noise is added to its count of users, and the key is shown if the result is
@@ -284,27 +199,31 @@ class SparseHistogram(Mechanism):
         >>> SparseHistogram.calibrated(1, "1e-5", max_keys=1)
         SparseHistogram(max_keys=1, threshold=13, epsilon=1, neighbors='add-remove', scale=Fraction(1, 1))
         """
-        from userdp.mechanisms.sparse_calibration import calibrate
-
-        return calibrate(cls, epsilon, delta, max_keys, neighbors, method, sums, weights, target)
-
-    @property
-    def max_keys(self) -> int:
-        """How many keys a user counts in at most."""
-        keys: int = self._arguments["max_keys"]
-        return keys
+        level, exact, keys = nonzero_level(epsilon), parse_delta(delta), check_count(max_keys, "max_keys")
+        if not 0 < exact < 1:
+            raise ValueError(
+                f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}"
+            )
+        if method not in ("auto", "laplace", "gaussian"):
+            raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
+        relation = check_neighbors(neighbors)
+        ranges = [check_range(*one) for one in sums]
+        shares = read_shares(weights, len(ranges))
+        probability = float(open_unit_fraction(target, "target"))
+        for arguments in proposals(float(level), float(exact), keys, relation, ranges, shares, method, probability):
+            made = cls(max_keys=keys, epsilon=epsilon, neighbors=relation, **arguments)
+            if made._keys.is_within(level, exact):
+                return made
+        raise ValueError(
+            f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
+            f"max_keys={keys}; take a larger epsilon or delta, or another method"
+        )
 
     @property
     def threshold(self) -> int:
         """From which noisy count on a key is shown."""
         threshold: int = self._arguments["threshold"]
         return threshold
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """What the promise is for."""
-        neighbors: Neighbors = self._arguments["neighbors"]
-        return neighbors
 
     @property
     def sums(self) -> tuple[KeySum, ...]:

@@ -1,4 +1,4 @@
-"""Noise and thresholds of set unions: floats propose, the exact account decides."""
+"""Noise and thresholds of set unions, proposed in floats: the exact account decides."""
 
 from __future__ import annotations
 
@@ -7,25 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import (
-    check_count,
-    nonzero_level,
-    open_unit_fraction,
-    parse_delta,
-    parse_positive,
-    short_repr,
-)
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
+from userdp.exact.numbers import open_unit_fraction, short_repr
+from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.sparse_calibration import gaussian_float
-from userdp.mechanisms.union_rounds import groups_of, listed_singly, most_shown, shares_of
-
-if TYPE_CHECKING:
-    from userdp.mechanisms.set_union import SetUnion
+from userdp.mechanisms.union_rounds import WEIGHT, groups_of, listed_singly, most_shown, shares_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -129,50 +119,26 @@ class _Problem:
         return found
 
 
-def calibrate(
-    kind: type[SetUnion],
-    epsilon: Any,
-    delta: Any,
-    max_keys: Any,
-    neighbors: Any,
-    method: Any,
-    first_share: Any,
-) -> SetUnion:
-    """As `SetUnion.calibrated`."""
-    level, exact, keys = nonzero_level(epsilon), parse_delta(delta), check_count(max_keys, "max_keys")
-    if not 0 < exact < 1:
-        raise ValueError(f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}")
-    relation, share = check_neighbors(neighbors), _read(method, first_share)
-    problem = _Problem(keys, relation, method == "policy")
-    proposed = _proposed(problem, float(level), float(exact), method, share)
-    if proposed is not None:
-        for made in _attempts(kind, problem, epsilon, proposed):
-            if made.certified_delta <= exact:
-                return made
-    raise ValueError(
-        f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-        f"max_keys={keys}; take a larger delta or another epsilon: drawn noise is off the ideal one by e**epsilon "
-        "times 2**-112 and more"
-    )
+def proposals(
+    epsilon: float, delta: float, keys: int, neighbors: Neighbors, method: Any, first_share: Any
+) -> Iterator[dict[str, Any]]:
+    """Rounds as arguments of `SetUnion`, at a delta that is about as wanted and then a little smaller."""
+    share = _read(method, first_share)
+    problem = _Problem(keys, neighbors, method == "policy")
+    rounds = _proposed(problem, epsilon, delta, method, share)
+    return iter(()) if rounds is None else _attempts(problem, rounds)
 
 
-def within(
-    kind: type[SetUnion], rho: Any, added_delta: Any, max_keys: Any, neighbors: Any, method: Any, first_share: Any
-) -> SetUnion:
-    """As `SetUnion.within`."""
-    limit, beside = parse_positive(rho, "rho"), open_unit_fraction(added_delta, "added_delta")
-    keys, relation, share = check_count(max_keys, "max_keys"), check_neighbors(neighbors), _read(method, first_share)
-    problem = _Problem(keys, relation, method == "policy")
-    least = math.sqrt(problem.lengths / (2 * float(limit))) * (1 + 1e-12)
+def proposals_within(
+    rho: float, added_delta: float, keys: int, neighbors: Neighbors, method: Any, first_share: Any
+) -> Iterator[dict[str, Any]]:
+    """The same within a rho, with thresholds for a delta beside it."""
+    share = _read(method, first_share)
+    problem = _Problem(keys, neighbors, method == "policy")
+    least = math.sqrt(problem.lengths / (2 * rho)) * (1 + 1e-12)
     sigmas = [least / math.sqrt(part) for part in _parts(method, share)]
-    rounds = [(sigma, problem.threshold(sigma, float(beside) / len(sigmas) * NEARLY)) for sigma in sigmas]
-    for made in _attempts(kind, problem, 1, rounds, wider=True):
-        if made.rho <= limit and made.vanishing_delta <= beside:
-            return made
-    raise ValueError(
-        f"no noise and threshold were found for rho={short_repr(rho)}, added_delta={short_repr(added_delta)} and "
-        f"max_keys={keys}; take larger ones"
-    )
+    rounds = [(sigma, problem.threshold(sigma, added_delta / len(sigmas) * NEARLY)) for sigma in sigmas]
+    return _attempts(problem, rounds, wider=True)
 
 
 def _read(method: Any, first_share: Any) -> float:
@@ -212,51 +178,36 @@ def _proposed(
     return best
 
 
-def _attempts(
-    kind: type[SetUnion], problem: _Problem, epsilon: Any, rounds: list[tuple[float, float]], *, wider: bool = False
-) -> Iterator[SetUnion]:
-    """Mechanisms in integers, each with thresholds that are a little higher than those before."""
+def _attempts(problem: _Problem, rounds: list[tuple[float, float]], *, wider: bool = False) -> Iterator[dict[str, Any]]:
+    """Rounds in integers, each with thresholds that are a little higher than those before."""
     factor = Fraction(1)
     for _ in range(ATTEMPTS):
-        made = _made(kind, problem, epsilon, rounds, factor, wider)
-        if made is not None:
-            yield made
+        arguments = _in_integers(problem, rounds, factor, wider)
+        if arguments is not None:
+            yield {"max_keys": problem.keys, "neighbors": problem.neighbors, **arguments}
         factor *= HIGHER
 
 
-def _made(
-    kind: type[SetUnion],
-    problem: _Problem,
-    epsilon: Any,
-    rounds: list[tuple[float, float]],
-    factor: Fraction,
-    wider: bool,
-) -> SetUnion | None:
+def _in_integers(
+    problem: _Problem, rounds: list[tuple[float, float]], factor: Fraction, wider: bool
+) -> dict[str, Any] | None:
     # Within a rho nothing is left unused; otherwise the parameters are public numbers that people read.
     bits = 48 if wider else 16
     variances = [_rounded(sigma * sigma, bits) * (factor if wider else 1) for sigma, _ in rounds]
     thresholds = [Fraction(threshold) * factor for _, threshold in rounds]
     if not problem.walk:
-        from userdp.mechanisms.set_union import WEIGHT
-
         listed = [
             (variance * WEIGHT**2, math.ceil(threshold * WEIGHT))
             for variance, threshold in zip(variances, thresholds, strict=True)
         ]
-        return kind(max_keys=problem.keys, rounds=listed, epsilon=epsilon, neighbors=problem.neighbors)
+        return {"rounds": listed}
     ((variance, threshold),) = zip(variances, thresholds, strict=True)
     reach = threshold + REACH * Fraction(math.sqrt(variance))
     for weight in WALK_WEIGHTS:
         cap = math.ceil(reach * weight)
         if variance * weight**2 <= 2**112 and cap**2 * problem.keys < 2**127 and cap < 2**61:
-            return kind(
-                max_keys=problem.keys,
-                rounds=[(variance * weight**2, math.ceil(threshold * weight))],
-                epsilon=epsilon,
-                neighbors=problem.neighbors,
-                weight=weight,
-                cap=cap,
-            )
+            listed = [(variance * weight**2, math.ceil(threshold * weight))]
+            return {"rounds": listed, "weight": weight, "cap": cap}
     return None
 
 

@@ -23,6 +23,8 @@ from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.vanishing_keys import gaussian_hockey_stick
 
+WEIGHT = 2**20
+"""The length of a user's weights where nothing else is said: sums of integers are in units of 1 / WEIGHT."""
 BITS = 128
 """Of shares, probabilities and levels, rounded against the claim."""
 SINGLE = 32

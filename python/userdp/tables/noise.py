@@ -20,8 +20,9 @@ from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import CorrelatedCounts, DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
+from userdp.mechanisms.key_sums import KeySum
 from userdp.mechanisms.set_union import SetUnion
-from userdp.mechanisms.sparse_histogram import KeySum, SparseHistogram
+from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
 from userdp.tables.quantiles import WEIGHT, levels_of, losses_of, pieces_of, rank_errors, rate_of, sensitivity_of
