@@ -22,6 +22,7 @@ from userdp.tables import (
     Query,
     Schema,
     category,
+    cdf,
     col,
     count_rows,
     count_users,
@@ -163,7 +164,12 @@ def test_all_tables_of_two_users_and_three_groups(max_keys: int, rule: str) -> N
 def test_weights_of_users_in_bins(max_keys: int) -> None:
     """Without groups, and by group, where a user has one weight in each group that counts."""
     query = Query().group_by("town", keys=["a", "b"], max_keys=max_keys, rule="first") if max_keys else Query()
-    query = query.agg(middle=quantile("x", ["1/4", "1/2"]), bins=histogram("x", [0, 0.25, 0.75, 1]), n=count_users())
+    query = query.agg(
+        middle=quantile("x", ["1/4", "1/2"]),
+        bins=histogram("x", [0, 0.25, 0.75, 1]),
+        curve=cdf("x", [0, 0.5]),
+        n=count_users(),
+    )
     rows = [(town, x, 0, "1") for town, x in (("a", 0.0), ("a", 1.0), ("b", 0.0), ("b", math.nan))]
     made = AllTables(our_path(query), users_of(rows, 2), 1 if max_keys else 2)
     # In two groups: the weight in both goes; or b goes and that in a moves to another bin.
@@ -171,7 +177,7 @@ def test_weights_of_users_in_bins(max_keys: int) -> None:
     for neighbors, weights in zip(RELATIONS, expected, strict=True):
         greatest = made.greatest_changes(neighbors)
         assert violations(greatest, claims_of(compiled(query, SCHEMA), neighbors)) == {}
-        assert greatest["bins: bins"].l1 == weights * WEIGHT
+        assert greatest["bins: bins"].l1 == greatest["curve: bins"].l1 == weights * WEIGHT
 
 
 # --- five faults that OpenDP had

@@ -21,6 +21,7 @@ from userdp.tables import (
     Session,
     boolean,
     category,
+    cdf,
     col,
     count_rows,
     count_users,
@@ -85,7 +86,7 @@ QUERIES = {
     .agg(n=count_users(), middle=quantile("wage", ["1/4", "1/2"]), bins=histogram("hours", [10, 20, 40])),
     "quantiles by known groups": Query()
     .group_by("job", max_keys=1, rule="first")
-    .agg(middle=quantile("hours", "1/2"), bins=histogram("wage", [0, 25, 50])),
+    .agg(middle=quantile("hours", "1/2"), bins=histogram("wage", [0, 25, 50]), curve=cdf("wage", [1, 10, 20])),
     "known days": Query()
     .group_by("day", keys=DAYS[1:], max_keys=1, rule="first")
     .agg(n=count_users(), rows=count_rows(2)),
@@ -95,7 +96,10 @@ QUERIES = {
     .group_by("month", keys=[202402, 202403], max_keys=1, rule="first")
     .agg(n=count_users(), bins=histogram("hours", [0, 40, 80])),
     "whole": Query().agg(
-        n=count_users(), middle=quantile("wage", ["1/4", "1/2"]), bins=histogram("hours", [0, 20, 40, 80])
+        n=count_users(),
+        middle=quantile("wage", ["1/4", "1/2"]),
+        bins=histogram("hours", [0, 20, 40, 80]),
+        curve=cdf("hours", [20, 40]),
     ),
 }
 

@@ -14,7 +14,7 @@ from userdp.exact.numbers import parse_delta
 MOST_TEXT = 10_000
 """Characters of a question on the command line."""
 KINDS = ("number", "integer", "boolean", "category", "key")
-AGGREGATES = ("count_users", "count_rows", "sum", "mean", "quantile", "histogram")
+AGGREGATES = ("count_users", "count_rows", "sum", "mean", "quantile", "histogram", "cdf")
 COMPARISONS = {ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__"}
 COMPARISONS |= {ast.GtE: "__ge__"}
 

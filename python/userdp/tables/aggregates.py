@@ -1,4 +1,4 @@
-"""What is asked of each group: counts, sums, means, quantiles and histograms, by what a user adds to them."""
+"""What is asked of each group: counts, sums, means, quantiles, histograms and CDFs, by what a user adds to them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from userdp.exact.numbers import check_count, exact_number, is_integer, parse_ex
 MOST_ROWS = 2**32
 MOST_QUANTILES = 64
 MOST_EDGES = 2**20
+MOST_POINTS = 2**10
 WEIGHTINGS = ("users", "rows")
 
 
@@ -22,6 +23,10 @@ class Aggregate:
 
     of_keys: ClassVar[bool] = True
     """Whether it is a sum over users of one bounded integer or two for each key, so that a query may have several."""
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """What its numbers are called in frames."""
+        return (name,)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Quantile(Aggregate):
     of_keys: ClassVar[bool] = False
 
     def columns(self, name: str) -> tuple[str, ...]:
-        """What the quantiles are called in frames: by the name, and where several were asked for by their shares."""
+        """By the name, and where several were asked for by their shares."""
         return tuple(f"{name}_{float(share):g}" for share in self.shares) if self.several else (name,)
 
 
@@ -75,6 +80,28 @@ class Histogram(Aggregate):
     column: Any
     edges: tuple[float, ...]
     of_keys: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Cdf(Aggregate):
+    """Which share of users' weight is at or below public points, where a user's rows in a group share one weight."""
+
+    column: Any
+    edges: tuple[float, ...]
+    of_keys: ClassVar[bool] = False
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """One for each point: the name and the point."""
+        return tuple(f"{name}_{_text(edge)}" for edge in self.edges)
+
+    def inner(self, low: float, high: float) -> tuple[float, ...]:
+        """The points at which the share is not 0 or 1 by the bounds of the column."""
+        return tuple(edge for edge in self.edges if low <= edge < high)
+
+
+def _text(edge: float) -> str:
+    short = f"{edge:g}"
+    return short if float(short) == edge else repr(edge)
 
 
 def count_users() -> CountUsers:
@@ -215,10 +242,43 @@ def histogram(column: Any, edges: Sequence[float]) -> Histogram:
     """
     if isinstance(edges, (str, bytes)) or not hasattr(edges, "__len__") or not 2 <= len(edges) <= MOST_EDGES:
         raise ValueError(f"edges must be at least two rising numbers; got {short_repr(edges)}")
-    exact = [exact_number(edge) for edge in edges]
-    if None in exact or any(not before < after for before, after in itertools.pairwise(exact)):  # type: ignore[operator]
+    return Histogram(column, _rising(edges))
+
+
+def cdf(column: Any, edges: Sequence[float]) -> Cdf:
+    """Ask which share of the data is at or below public points, where every user of a group has the same weight.
+
+    The weight of users between the points is released with noise, as by `histogram`; the shares are made of it by an
+    isotonic fit, so that they rise from 0 to 1.
+
+    Parameters
+    ----------
+    column : str or expression
+        Numbers or whole numbers in public bounds.
+    edges : sequence of float, rising
+        Public: from 1 to 1,024 points, of which one or more are from the column's lower bound, which may be one, to
+        below the upper one. At points below the column's bounds the share is 0, and from the upper bound on it is 1.
+        The noise grows with the square root of how many points there are, so take no more than you look at.
+
+    Examples
+    --------
+    >>> cdf("wage", [10, 20, 50]).columns("wage")
+    ('wage_10', 'wage_20', 'wage_50')
+    """
+    if isinstance(edges, (str, bytes)) or not hasattr(edges, "__len__") or not 1 <= len(edges) <= MOST_POINTS:
+        raise ValueError(f"edges must be from 1 to {MOST_POINTS} rising numbers; got {short_repr(edges)}")
+    return Cdf(column, _rising(edges))
+
+
+def _rising(edges: Sequence[Any]) -> tuple[float, ...]:
+    try:
+        # As floats, which is what values are compared with.
+        found = tuple(float(parse_exact(edge, "edges", "finite numbers")) for edge in edges)
+    except OverflowError:
+        found = (math.inf,)
+    if not math.isfinite(found[0]) or any(not before < after for before, after in itertools.pairwise(found)):
         raise ValueError(f"edges must be finite and rise; got {short_repr(edges)}")
-    return Histogram(column, tuple(float(edge) for edge in exact))  # type: ignore[arg-type]
+    return found
 
 
 def _most_rows(value: Any) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from userdp.exact.numbers import short_repr
-from userdp.tables.aggregates import Aggregate, CountRows, CountUsers, Histogram, Mean, Quantile, Sum, whole_unit
+from userdp.tables.aggregates import Aggregate, Cdf, CountRows, CountUsers, Histogram, Mean, Quantile, Sum, whole_unit
 from userdp.tables.expressions import Expression, Program
 from userdp.tables.queries import Grouping, KeySet, PerUser, Query
 from userdp.tables.schema import DEFAULT_STEPS, Boolean, Category, ColumnType, Integer, Key, Number, key_cell
@@ -70,13 +70,13 @@ class Answer:
 
     name: str
     aggregate: Aggregate
-    total: Statistic | None  # of quantiles and histograms there is none
+    total: Statistic | None  # of quantiles, histograms and CDFs there is none
     count: Statistic | None  # what a mean is divided by
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Of the released table."""
-        return self.aggregate.columns(self.name) if isinstance(self.aggregate, Quantile) else (self.name,)
+        return self.aggregate.columns(self.name)
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -294,7 +294,7 @@ class _Builder:
         self._types = types
         self._largest = largest
         self.statistics: dict[Statistic, None] = {}
-        self.others: list[str] = []  # columns of quantiles and histograms
+        self.others: list[str] = []  # columns of quantiles, histograms and CDFs
 
     def users(self) -> Statistic:
         return self._add(USERS)
@@ -321,7 +321,13 @@ class _Builder:
             return Answer(
                 name, aggregate, self._weighted(column, kind, aggregate.max_rows), self._rows(aggregate.max_rows)
             )
-        assert isinstance(aggregate, (Quantile, Histogram))
+        assert isinstance(aggregate, (Quantile, Histogram, Cdf))
+        if isinstance(aggregate, Cdf) and not aggregate.inner(*limits(kind)[:2]):
+            low, high, _ = limits(kind)
+            raise ValueError(
+                f"{name}: edges must have a point from {low:g} to below {high:g}, the bounds of {column!r}; at all of "
+                f"{short_repr(aggregate.edges)} the share is 0 or 1 by these bounds"
+            )
         self.others.append(column)
         return Answer(name, aggregate, None, None)
 

@@ -108,7 +108,7 @@ class Selected:
 
 @dataclass(frozen=True)
 class Binned:
-    """A histogram, with the same noise in every bin."""
+    """A histogram or a CDF, with the same noise in every bin."""
 
     answer: Answer
     noise: Noise
@@ -208,7 +208,7 @@ def _within_rho(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotm
 
 
 def _unknown(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio, delta: Fraction) -> Allotment:
-    """One joint account of counts and thresholds, and beside it quantiles and histograms of the keys that are shown."""
+    """One joint account of counts and thresholds, and beside it quantiles and bins of the keys that are shown."""
     # Which keys are shown is released first; what is then said of them is about at most so many keys of a user.
     share, _ = _parts(query)
     keyed = _unknown_jointly(query, neighbors, _exactly(share, epsilon), delta)

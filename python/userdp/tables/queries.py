@@ -204,8 +204,8 @@ class Query:
         Parameters
         ----------
         **aggregates
-            Of `count_users`, `count_rows`, `sum`, `mean`, `quantile` and `histogram`, by the names of the answer's
-            columns.
+            Of `count_users`, `count_rows`, `sum`, `mean`, `quantile`, `histogram` and `cdf`, by the names of the
+            answer's columns.
         """
         if self.union is not None:
             raise ValueError("the query ends with keys_only(): which keys there are is all that it asks for")
@@ -216,8 +216,8 @@ class Query:
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, Aggregate):
                 raise TypeError(
-                    f"{name} must be one of count_users(), count_rows(...), sum(...), mean(...), quantile(...) and "
-                    f"histogram(...); got {short_repr(aggregate)}"
+                    f"{name} must be one of count_users(), count_rows(...), sum(...), mean(...), quantile(...), "
+                    f"histogram(...) and cdf(...); got {short_repr(aggregate)}"
                 )
         return replace(self, answers=tuple(aggregates.items()))
 

@@ -23,11 +23,12 @@ from userdp.exact.numbers import open_unit_interval, parse_level, short_repr
 from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.set_union import SetUnion
-from userdp.tables.aggregates import Histogram, Mean, Quantile
-from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
+from userdp.tables.aggregates import Cdf, Histogram, Mean, Quantile
+from userdp.tables.compiled import USERS, Answer, Compiled, Statistic, limits
+from userdp.tables.curves import band, shares_below
 from userdp.tables.noise import Allotment, Noise, deviation
 from userdp.tables.quantiles import WEIGHT
-from userdp.tables.rows import KeyValue
+from userdp.tables.rows import KeyValue, bins_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -49,7 +50,7 @@ class Drawn:
     keys: tuple[KeyValue, ...]
     numbers: Mapping[Statistic, Integers]
     chosen: Mapping[str, tuple[tuple[float, ...], ...]]  # quantiles, for each key
-    bins: Mapping[str, tuple[tuple[int, ...], ...]]  # histograms, for each key, in units of 1 / WEIGHT
+    bins: Mapping[str, tuple[tuple[int, ...], ...]]  # histograms and CDFs, for each key, in units of 1 / WEIGHT
 
 
 class Release(Shown):
@@ -111,7 +112,7 @@ class Release(Shown):
         Raises
         ------
         ValueError
-            For a name that is none of agg's, and for quantiles and histograms.
+            For a name that is none of agg's, and for quantiles, histograms and CDFs.
         """
         return self._values(self._answer(name))
 
@@ -145,6 +146,8 @@ class Release(Shown):
                 columns[answer.name] = (values.astype(np.int64) if whole else values).tolist()
             elif isinstance(answer.aggregate, Quantile):
                 columns.update(self._quantile_columns(answer, most))
+            elif isinstance(answer.aggregate, Cdf):
+                columns.update(zip(answer.columns, self._curves(answer, most).T.tolist(), strict=True))
             else:
                 columns[answer.name] = [
                     json.dumps([count / WEIGHT for count in bins]) for bins in self._drawn.bins[answer.name][:most]
@@ -164,6 +167,31 @@ class Release(Shown):
         rows = [sorted(values) for values in self._drawn.chosen[answer.name][:most]]
         return {name: [row[place] for row in rows] for place, name in enumerate(answer.columns)}
 
+    def _bins(self, answer: Answer, most: int | None = None) -> Integers:
+        """The noisy bins of a CDF, with shape (keys, bins)."""
+        listed = self._drawn.bins[answer.name][:most]
+        bins = len(self._points(answer)) + 1
+        return np.array(listed, dtype=np.int64).reshape(len(listed), bins)
+
+    def _points(self, answer: Answer) -> tuple[float, ...]:
+        """Where a CDF is not known by the bounds of its column."""
+        assert isinstance(answer.aggregate, Cdf)
+        return answer.aggregate.inner(*limits(self._query.types[answer.aggregate.column])[:2])
+
+    def _curves(self, answer: Answer, most: int | None = None) -> Floats:
+        """The shares of a CDF at all its points, with shape (keys, points)."""
+        return self._at_all_points(answer, shares_below(self._bins(answer, most), WEIGHT))
+
+    def _at_all_points(self, answer: Answer, inner: Floats) -> Floats:
+        """With the points at which the share is 0 or 1 by the bounds of the column."""
+        assert isinstance(answer.aggregate, Cdf)
+        edges, points = answer.aggregate.edges, self._points(answer)
+        below = edges.index(points[0])
+        found: Floats = np.zeros((len(inner), len(edges)))
+        found[:, below : below + len(points)] = inner
+        found[:, below + len(points) :] = 1
+        return found
+
     def to_frame(self, backend: str | None = None) -> Any:
         """The numbers as a data frame.
 
@@ -176,7 +204,7 @@ class Release(Shown):
         -------
         data frame
             A column for each key and each aggregate; several quantiles have one for each share, such as ``wage_0.25``,
-            and histograms have `histogram`.
+            CDFs one for each point, such as ``wage_20``, and histograms have `histogram`.
         """
         binned = {answer.name for answer in self._query.answers if isinstance(answer.aggregate, Histogram)}
         columns = self._columns()
@@ -225,6 +253,33 @@ class Release(Shown):
                 return np.array(counts, dtype=np.float64) / WEIGHT, answer.aggregate.edges
         raise ValueError(f"{name!r} is no histogram of this release")
 
+    def cdf(self, name: str, key: Any = None) -> dict[float, float]:
+        """The cumulative distribution of an aggregate: at each point the share of users' weight at or below it.
+
+        Parameters
+        ----------
+        name : str
+            The name of the aggregate.
+        key : optional
+            Where there are groups: which one, a value or a tuple of one value for each column.
+
+        Returns
+        -------
+        dict of float
+            By the points; they rise from 0 to 1. NaN where the noisy weight of all users together is below that of one.
+
+        Raises
+        ------
+        ValueError
+            For a name that is no CDF, and a key that is not in the answer.
+        """
+        for answer in self._query.answers:
+            if answer.name == name and isinstance(answer.aggregate, Cdf):
+                place = self._place(key)
+                inner = shares_below(self._bins(answer)[place : place + 1], WEIGHT)
+                return dict(zip(answer.aggregate.edges, self._at_all_points(answer, inner)[0].tolist(), strict=True))
+        raise ValueError(f"{name!r} is no CDF of this release")
+
     def _place(self, key: Any) -> int:
         """Of a key in the answer."""
         if not self._query.group:
@@ -246,13 +301,15 @@ class Release(Shown):
         level : float
             In (0, 1): each interval contains the number that the users who count add up to at least so often, over the
             noise; where keys are unknown, among the times that the key is shown. Intervals of different rows and
-            columns are each at this level, not together.
+            columns are each at this level, not together, but for CDFs: the whole curve of a key is within the intervals
+            of all its points together at least so often.
         backend : {"pandas", "polars", "pyarrow"}, optional
 
         Returns
         -------
         data frame
-            The columns of keys, and for each aggregate its value, ``name_low`` and ``name_high``. For quantiles, where
+            The columns of keys, and for each aggregate (of CDFs each point) its value, ``name_low`` and ``name_high``.
+            Histograms have none: each of their bins has the noise that the card says. For quantiles, where
             ``count_users()`` is in the same agg, the value with ``name_share_low`` and ``name_share_high``: there is a
             share between them of which the value is a quantile.
 
@@ -269,6 +326,8 @@ class Release(Shown):
             if isinstance(answer.aggregate, Quantile) and self._counted() is not None:
                 columns.update(self._quantile_columns(answer))
                 columns.update(self._share_columns(answer, failure))
+            elif isinstance(answer.aggregate, Cdf):
+                columns.update(self._band_columns(answer, failure))
             elif answer.aggregate.of_keys:
                 low, high = self._interval(answer, failure)
                 columns[answer.name] = self._values(answer).tolist()
@@ -278,8 +337,8 @@ class Release(Shown):
             raise ValueError("intervals are for numbers, and keys_only() has none")
         if len(columns) == asked:
             raise ValueError(
-                "intervals are for counts, sums and means, and for quantiles where count_users() is in the same agg: "
-                "the error of a quantile is one in its share of users"
+                "intervals are for counts, sums, means and CDFs, and for quantiles where count_users() is in the same "
+                "agg: the error of a quantile is one in its share of users"
             )
         return frame_of(columns, backend or self._backend)
 
@@ -301,6 +360,18 @@ class Release(Shown):
                 wide = np.where(fewest > 0, off / fewest + piece, 1.0)
             columns[f"{name}_share_low"] = np.clip(float(share) - wide, 0, 1).tolist()
             columns[f"{name}_share_high"] = np.clip(float(share) + wide, 0, 1).tolist()
+        return columns
+
+    def _band_columns(self, answer: Answer, failure: float) -> dict[str, Sequence[Any]]:
+        """For each point of a CDF its share and both ends of the band."""
+        part = next(part for part in self._noise.binned if part.answer == answer)
+        bins = self._bins(answer)
+        shares = shares_below(bins, WEIGHT)
+        ends = band(bins, part.noise, part.step, failure, shares)
+        values, low, high = (self._at_all_points(answer, one).T.tolist() for one in (shares, *ends))
+        columns: dict[str, Sequence[Any]] = {}
+        for place, name in enumerate(answer.columns):
+            columns.update({name: values[place], f"{name}_low": low[place], f"{name}_high": high[place]})
         return columns
 
     def _interval(self, answer: Answer, failure: float) -> tuple[Floats, Floats]:
@@ -507,6 +578,10 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
     for binned in noise.binned:
         unit = binned.step / WEIGHT
         error = rounded(deviation(binned.noise) * unit)
+        if isinstance(binned.answer.aggregate, Cdf):
+            # At its middle: half of what all bins have, in one direction below and in the other above.
+            bins = bins_of(binned.answer, query.types).count
+            error = f"{rounded(deviation(binned.noise) * unit * math.sqrt(bins) / 2)} users at the middle"
         rows.append((binned.answer.name, f"1 in all bins{each_of}", noise_text(binned.noise, unit), error))
     return rows
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.mechanisms.set_union import KeysOfUsers
-from userdp.tables.aggregates import Histogram, Quantile, whole_unit
+from userdp.tables.aggregates import Cdf, Histogram, Quantile, whole_unit
 from userdp.tables.compiled import Answer, Compiled, Kind, Statistic, Step, limits
 from userdp.tables.per_user import apply_per_user, rows_of
 from userdp.tables.quantiles import WEIGHT
@@ -64,20 +64,24 @@ class Split:
 
 @dataclass(frozen=True)
 class Bins:
-    """A public partition of a column's values for a quantile or a histogram."""
+    """A public partition of a column's values for a quantile, a histogram or a CDF."""
 
     answer: Answer
     column: str
     count: int
     unit: float  # of quantiles: what a bin is worth
     offset: float
+    points: tuple[float, ...] = ()  # of CDFs: the last value of each bin but the last one
 
 
 def bins_of(answer: Answer, types: Mapping[str, ColumnType]) -> Bins:
-    """The bins of an answer: a grid for quantiles."""
+    """The bins of an answer: a grid for quantiles, and for CDFs what is between points within the bounds."""
     aggregate: Any = answer.aggregate
     if isinstance(aggregate, Histogram):
         return Bins(answer, aggregate.column, len(aggregate.edges) - 1, 0.0, 0.0)
+    if isinstance(aggregate, Cdf):
+        points = aggregate.inner(*limits(types[aggregate.column])[:2])
+        return Bins(answer, aggregate.column, len(points) + 1, 0.0, 0.0, points)
     low, high, steps = limits(types[aggregate.column])
     wanted = MOST_BINS // 2 if steps is None else min(steps, MOST_BINS // 2)
     exponent = whole_unit(high - low, wanted)
@@ -177,7 +181,7 @@ def _at(column: Integers, places: Integers, count: int) -> Integers:
 
 
 class _Splits:
-    """The rows of a quantile or a histogram by user, key and bin."""
+    """The rows of a quantile, a histogram or a CDF by user, key and bin."""
 
     def __init__(self, bins: Bins, sums: Any, query: Compiled) -> None:
         self.bins = bins
@@ -557,6 +561,8 @@ def _places(cells: Cells, bins: Bins) -> Integers:
     if isinstance(aggregate, Quantile):
         with np.errstate(all="ignore"):
             return np.clip(np.rint((values - bins.offset) / bins.unit), 0, bins.count - 1).astype(np.int64)
+    if isinstance(aggregate, Cdf):
+        return np.searchsorted(np.array(bins.points), values, side="left").astype(np.int64)
     edges = np.array(aggregate.edges)
     places = np.searchsorted(edges, values, side="right") - 1
     places[values == edges[-1]] = bins.count - 1

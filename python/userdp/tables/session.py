@@ -378,7 +378,8 @@ class Session:
         """
         source = source_of(random_state)
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho)
-        label = (", ".join(plan.query.names) or "keys") if name is None else str(name)
+        names = (*plan.query.group, *query.aggregates)
+        label = (", ".join(names) or "keys") if name is None else str(name)
         union = plan.noise.union
         if union is None:
             # What chooses the keys that count is of the same stream, so that the whole release can be repeated.
@@ -509,7 +510,7 @@ class Session:
         Parameters
         ----------
         query : Query
-            Of counts, sums and means, or of keys only.
+            With agg, or of keys only.
         n_users : int
             How many users the worlds have at most.
         keys : sequence, optional
