@@ -23,10 +23,28 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors begin with the option and come back as an exception."""
+    """A parser whose errors begin with the option and come back as an exception.
+
+    Attributes
+    ----------
+    mixed : bool
+        Whether operands may stand anywhere among the options; otherwise several stand together.
+    """
+
+    mixed = False
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **{"formatter_class": _Help, **named})
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read words: options first where operands are mixed with them."""
+        if not self.mixed:
+            return super().parse_known_args(args, namespace)
+        self.mixed = False  # its two passes come here
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.mixed = True
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")

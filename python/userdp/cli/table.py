@@ -1,4 +1,4 @@
-"""The command `table`: private counts, sums and means of a file with a column of user ids."""
+"""The command `table`: private counts, sums, means and more of a file with a column of user ids."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from userdp.cli.arguments import UsageError, add_json_option, whole
+from userdp.cli.arguments import Parser, UsageError, add_json_option, whole
+from userdp.cli.keys import read_keys
 from userdp.exact.numbers import parse_delta
 
 MOST_TEXT = 10_000
@@ -21,9 +22,9 @@ COMPARISONS |= {ast.GtE: "__ge__"}
 
 def add_table(commands: Any) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         "table",
-        help="private counts, sums, means and quantiles of a table",
+        help="private counts, sums, means, quantiles and CDFs of a table",
         description="Answer a question about a file of rows with a column of user ids, with privacy for users. The "
         "file is .parquet, .csv, .feather or .arrow. The schema is a .toml or .json file that says what "
         'is public of each column: [wage] with type = "number", low = 0, high = 50; or type = "integer", "boolean", '
@@ -35,12 +36,16 @@ def add_table(commands: Any) -> None:
         "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
         "      --group-by occupation --max-keys 3 people=count_users 'wage=mean(lwage)'\n"
         "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
+        "      --group-by town,year --keys north,south --keys 2019,2020 people=count_users\n"
+        "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
         "      --where 'union == 1 and hours > 1000' 'median=quantile(lwage, \"1/2\")' --plan --n-users 500",
     )
+    parser.mixed = True
     parser.add_argument("file", type=Path, help="the rows: .parquet, .csv, .feather or .arrow")
     parser.add_argument(
         "answers",
         nargs="*",
+        default=[],
         metavar="name=aggregate",
         help=f"what is asked: {', '.join(AGGREGATES)}, as in the examples",
     )
@@ -51,6 +56,17 @@ def add_table(commands: Any) -> None:
     parser.add_argument("--neighbors", choices=("add-remove", "replace"), default="add-remove")
     parser.add_argument("--where", metavar="CONDITION", help="which rows count, such as 'union == 1 and hours > 1000'")
     parser.add_argument("--group-by", metavar="COLUMNS", help="columns of keys, with commas between them")
+    parser.add_argument(
+        "--keys",
+        action="append",
+        metavar="LIST|FILE",
+        help="the public list of groups, all of which are in the answer: values with commas between them, once for "
+        "each column of --group-by (then all combinations are groups); or a .csv or .parquet file with these "
+        "columns, a .txt file with a value in each line, or a .json list. Do not take it from the data",
+    )
+    parser.add_argument(
+        "--others", action="store_true", help="with --keys: show other groups too, those of many users; needs --delta"
+    )
     parser.add_argument("--max-keys", type=whole(1), help="in how many groups a user counts at most")
     parser.add_argument(
         "--keys-only",
@@ -89,9 +105,13 @@ def table(options: argparse.Namespace) -> int:
     if options.where is not None:
         query = query.filter(condition(options.where))
     if options.group_by is not None:
-        query = query.group_by(*options.group_by.split(","), max_keys=options.max_keys)
-    elif options.max_keys is not None:
-        raise UsageError("--max-keys goes with --group-by")
+        columns = [name.strip() for name in options.group_by.split(",")]
+        keys = None if options.keys is None else read_keys(options.keys, columns, schema)
+        query = query.group_by(*columns, keys=keys, max_keys=options.max_keys, others=options.others)
+    else:
+        for name in ("keys", "others", "max_keys"):
+            if getattr(options, name):
+                raise UsageError(f"--{name.replace('_', '-')} goes with --group-by")
     if options.keys_only is not None:
         if options.answers or options.group_by is None:
             raise UsageError("--keys-only goes with --group-by, and without answers such as name=count_users")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -60,7 +61,11 @@ class KeySet:
     @classmethod
     def product(cls, *values: Sequence[Any]) -> KeySet:
         """All combinations of values, one list for each column."""
-        return cls(list(itertools.product(*(key_values(column, "values") for column in values))))
+        lists = [key_values(column, "values") for column in values]
+        many = math.prod(map(len, lists))
+        if many > MOST_KEYS:  # before they are made
+            raise ValueError(f"a KeySet has from 1 to 2**22 keys; got {many}")
+        return cls(list(itertools.product(*lists)))
 
     def __len__(self) -> int:
         return len(self.keys)

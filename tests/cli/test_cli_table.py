@@ -1,0 +1,252 @@
+"""The command `table`: questions, public lists of keys, files, and errors that name the option."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from userdp.cli import main
+
+pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+SCHEMA = {
+    "town": {"type": "key", "kind": "str"},
+    "size": {"type": "category", "values": ["s", "m", 3]},
+    "year": {"type": "integer", "low": 2000, "high": 2030},
+    "member": {"type": "boolean"},
+    "day": {"type": "key", "kind": "date"},
+    "time": {"type": "key", "kind": "datetime"},
+    "paid": {"type": "number", "low": 0, "high": 10},
+}
+Ask = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Run the command on 600 users, of whom a third is in each of three towns, at an epsilon that hides little."""
+    import numpy as np
+    import pandas as pd
+
+    who = np.arange(600)
+    frame = pd.DataFrame(
+        {
+            "who": who,
+            "town": np.array(["north", "south", "a, b"])[who % 3],
+            "size": np.array(["s", "m"])[who % 2],
+            "year": 2019 + who % 2,
+            "member": who % 2 == 0,
+            "day": np.array(["2024-01-30", "2024-01-31"], dtype="M8[D]").astype("M8[ms]")[who % 2],
+            "time": np.array(["2024-01-30T09:30", "2024-01-31T10:00"], dtype="M8[us]")[who % 2],
+            "paid": who % 10,
+        }
+    )
+    monkeypatch.chdir(tmp_path)
+    frame.to_parquet("people.parquet")
+    Path("schema.json").write_text(json.dumps(SCHEMA))
+
+    def run(*words: str, epsilon: str = "60") -> tuple[int, str, str]:
+        code = main(
+            ["table", "people.parquet", "--user", "who", "--schema", "schema.json", "--epsilon", epsilon, *words]
+        )
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def counts(ask: Ask, *words: str) -> dict[tuple[Any, ...], int]:
+    """The counts of users by key: each is within 5 but for a probability below e**-30."""
+    code, out, err = ask(*words, "--max-keys", "1", "--json", "n=count_users")
+    assert (code, err) == (0, "")
+    columns = json.loads(out)["columns"]
+    names = [name for name in columns if name != "n"]
+    return {key: count for *key_, count in zip(*columns.values(), strict=True) for key in [tuple(key_)] if names}
+
+
+def near(found: dict[tuple[Any, ...], int], wanted: dict[tuple[Any, ...], int]) -> None:
+    assert list(found) == list(wanted)
+    assert all(abs(found[key] - count) <= 5 for key, count in wanted.items())
+
+
+def test_lists(ask: Ask) -> None:
+    """All keys are in the answer, also those that nobody has, in the order of the list; commas go in quotes."""
+    near(
+        counts(ask, "--group-by", "town", "--keys", 'south, nowhere,"a, b"'),
+        {("south",): 200, ("nowhere",): 0, ("a, b",): 200},
+    )
+    near(counts(ask, "--group-by", "year", "--keys", "2020,2025"), {(2020,): 300, (2025,): 0})
+    near(counts(ask, "--group-by", "size", "--keys", "3,m"), {(3,): 0, ("m",): 300})
+    near(counts(ask, "--group-by", "member", "--keys", "true"), {(1,): 300})
+    near(counts(ask, "--group-by", "day", "--keys", "2024-01-31"), {("2024-01-31",): 300})
+    near(counts(ask, "--group-by", "time", "--keys", "2024-01-30 09:30"), {("2024-01-30 09:30:00",): 300})
+    near(
+        counts(ask, "--group-by", "town, year", "--keys", "north,south", "--keys", "2019,2021"),
+        {("north", 2019): 100, ("north", 2021): 0, ("south", 2019): 100, ("south", 2021): 0},
+    )
+
+
+FILES = {
+    "keys.csv": "year,town\n2019,north\n\n2020,\n2021,a\n",
+    "crlf.csv": "\ufefftown,year\r\nnorth,2019\r\n,2020\r\na,2021\r\n",
+    "keys.json": '[["north", 2019], ["", 2020], ["a", 2021]]',
+    "objects.json": '[{"year": 2019, "town": "north"}, {"town": "", "year": "2020"}, {"town": "a", "year": 2021}]',
+}
+
+
+@pytest.mark.parametrize("name", [*FILES, "keys.parquet"])
+def test_files_of_keys_of_two_columns(ask: Ask, name: str) -> None:
+    if name in FILES:
+        Path(name).write_text(FILES[name], encoding="utf-8", newline="")
+    else:
+        import pandas as pd
+
+        pd.DataFrame({"year": [2019, 2020, 2021], "town": ["north", "", "a"]}).to_parquet(name)
+    near(
+        counts(ask, "--group-by", "town,year", "--keys", name),
+        {("north", 2019): 100, ("", 2020): 0, ("a", 2021): 0},
+    )
+
+
+def test_files_of_keys_of_one_column(ask: Ask) -> None:
+    for name, text in {
+        "towns.txt": "a, b\nnorth\n",
+        "towns.json": '["a, b", "north"]',
+        "towns.csv": 'town\n"a, b"\nnorth\n',
+    }.items():
+        Path(name).write_text(text)
+        near(counts(ask, "--group-by", "town", "--keys", name), {("a, b",): 200, ("north",): 200})
+    Path("days.json").write_text('["2024-01-31"]')
+    near(counts(ask, "--group-by", "day", "--keys", "days.json"), {("2024-01-31",): 300})
+    import pandas as pd
+
+    pd.DataFrame({"day": pd.to_datetime(["2024-01-31"])}).to_parquet("days.parquet")
+    near(counts(ask, "--group-by", "day", "--keys", "days.parquet"), {("2024-01-31",): 300})
+
+
+def test_other_groups_from_a_threshold_on(ask: Ask) -> None:
+    """The listed one first, and then those of 200 users; a threshold is far below 100."""
+    words = ("--group-by", "town", "--keys", "nowhere", "--others", "--delta", "1e-6")
+    near(counts(ask, *words), {("nowhere",): 0, ("a, b",): 200, ("north",): 200, ("south",): 200})
+
+
+def test_answers_may_stand_anywhere(ask: Ask) -> None:
+    """Before, between and after options; the shares of a CDF are columns of the file that is written."""
+    code, out, err = ask("a=count_users", "--output", "out.csv", "b=cdf(paid, [4, 20])", "--group-by", "size")
+    assert (code, err) == (0, "")
+    lines = Path("out.csv").read_text().splitlines()
+    assert lines[0] == "size,a,b_4,b_20"
+    assert len(lines) == 4
+    assert all(line.endswith(",1.0") for line in lines[1:3])
+    assert "b_20" in out
+
+
+def test_a_plan_reads_nothing_and_has_the_list(ask: Ask) -> None:
+    code, out, _ = ask("--group-by", "town", "--keys", "x,y", "--plan", "n=count_users", epsilon="1")
+    assert code == 0
+    assert "2, all of them are in the answer" in out
+
+
+def test_in_a_process_of_its_own(ask: Ask) -> None:
+    """As a stranger would call it."""
+    del ask
+    words = (
+        "people.parquet n=count_users --user who --schema schema.json --epsilon 50 --group-by town --keys north,east"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "userdp", "table", *words.split()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert re.search(r"north +(19[5-9]|20[0-5])\n +east +-?[0-5]\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--keys", "a"], "--keys goes with --group-by"),
+        (["--others"], "--others goes with --group-by"),
+        (["--max-keys", "2"], "--max-keys goes with --group-by"),
+        (["--group-by", "town", "--others", "--max-keys", "1"], "--others is for keys"),
+        (["--group-by", "street", "--keys", "a"], "--group-by: 'street' is no column"),
+        (["--group-by", "town", "--keys", "a,a"], "--keys: values must be distinct"),
+        (["--group-by", "town", "--keys", "a,,b"], "--keys: 'a,,b' is no list"),
+        (["--group-by", "town", "--keys", ""], "--keys: '' is no list"),
+        (["--group-by", "town", "--keys", "a", "--keys", "b"], "that is 1, or one file"),
+        (["--group-by", "town,year", "--keys", "a"], "that is 2, or one file"),
+        (["--group-by", "town", "--keys", "a.txt", "--keys", "b"], "give one file"),
+        (["--group-by", "town", "--keys", "none.txt"], "--keys: none.txt: No such file"),
+        (
+            ["--group-by", "year", "--keys", "2019,late"],
+            "--keys: 'late' is no whole number, as the schema says of 'year'",
+        ),
+        (["--group-by", "size", "--keys", "xl"], "--keys: 'xl' is none of"),
+        (["--group-by", "member", "--keys", "maybe"], "--keys: 'maybe' is neither true nor false"),
+        (["--group-by", "day", "--keys", "31.1.2024"], "--keys: '31.1.2024' is no date such as"),
+        (["--group-by", "time", "--keys", "noon"], "--keys: 'noon' is no time such as"),
+        (["--group-by", "time", "--keys", "2024-01-01T00:00+01:00"], "without a time zone"),
+        (["--group-by", "paid", "--keys", "1,2"], "is of kind 'number'"),
+        (["--group-by", "town", "--keys", "bad.json"], "--keys: bad.json is not JSON"),
+        (["--group-by", "town", "--keys", "deep.json"], "--keys: deep.json is not JSON"),
+        (["--group-by", "town", "--keys", "map.json"], "--keys: map.json: expected a JSON list"),
+        (["--group-by", "town", "--keys", "mixed.json"], "--keys: mixed.json, key 2: 5 is no text"),
+        (["--group-by", "year", "--keys", "halves.json"], "--keys: halves.json, key 1: 0.5 is no whole number"),
+        (["--group-by", "town,year", "--keys", "mixed.json"], "key 1: expected a value for each of 2 columns; got 1"),
+        (["--group-by", "town", "--keys", "wrong.csv"], "--keys: wrong.csv: the columns must be those of --group-by"),
+        (["--group-by", "town,year", "--keys", "wrong.csv"], "wrong.csv, line 3: expected 2 values; got 1"),
+        (["--group-by", "town", "--keys", "latin.txt"], "--keys: latin.txt is not UTF-8"),
+        (["--group-by", "town", "--keys", "bad.parquet"], "--keys: "),
+        (["--group-by", "town", "--keys", "empty.csv"], "--keys: "),
+    ],
+)
+def test_errors_name_the_option(ask: Ask, words: list[str], message: str) -> None:
+    for name, text in {
+        "bad.json": "[1,",
+        "deep.json": "[" * 100_000,
+        "map.json": '{"town": ["a"]}',
+        "mixed.json": '["a", 5]',
+        "halves.json": "[0.5]",
+        "wrong.csv": "town,year\na,2019\nb\n",
+        "bad.parquet": "no table",
+        "empty.csv": "town\n",
+    }.items():
+        Path(name).write_text(text)
+    Path("latin.txt").write_bytes(b"\xe4\n")
+    code, out, err = ask(*words, "n=count_users")
+    assert (code, out) == (2, "")
+    assert err.startswith("userdp: error: --")
+    assert message in err
+
+
+def test_a_category_of_a_number_and_the_same_text(ask: Ask) -> None:
+    schema = {**SCHEMA, "size": {"type": "category", "values": [3, "3", "s"]}}
+    Path("schema.json").write_text(json.dumps(schema))
+    code, _, err = ask("--group-by", "size", "--keys", "3", "n=count_users")
+    assert code == 2
+    assert "both a number and a text" in err
+    Path("sizes.json").write_text('[3, "s"]')
+    near(counts(ask, "--group-by", "size", "--keys", "sizes.json"), {(3,): 0, ("s",): 300})
+
+
+def test_words_that_are_no_question(ask: Ask) -> None:
+    for words, message in (
+        ([], "nothing is asked for"),
+        (["n=count_users", "--bogus"], "--bogus"),
+        (["n"], "name=aggregate"),
+        (["n=median(paid)"], "the aggregates are"),
+        (["n=cdf(paid, 3)"], "edges must be"),
+        (["n=count_users", "--n-users", "3"], "--n-users goes with --plan"),
+        (["n=count_users", "--output", "x.txt"], "the ending must be"),
+    ):
+        code, out, err = ask(*words)
+        assert (code, out) == (2, "")
+        assert message in err
