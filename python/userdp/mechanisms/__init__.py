@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from userdp.mechanisms.mode_approximate import ApproximatePrivateMode
     from userdp.mechanisms.partition_selection import PartitionSelection
     from userdp.mechanisms.permute_and_flip import PermuteAndFlip
+    from userdp.mechanisms.planned_mode import PlannedPrivateMode
     from userdp.mechanisms.private_best_of import PrivateBestOf
     from userdp.mechanisms.private_range import PrivateRange, ReleasedRange
     from userdp.mechanisms.set_union import SetUnion
@@ -49,6 +50,7 @@ __all__ = [
     "NegativeBinomial",
     "PartitionSelection",
     "PermuteAndFlip",
+    "PlannedPrivateMode",
     "Pmf",
     "PrivateBestOf",
     "PrivateRange",
@@ -78,6 +80,7 @@ _NAMES = {
     "mode_approximate": "ApproximatePrivateMode",
     "partition_selection": "PartitionSelection",
     "permute_and_flip": "PermuteAndFlip",
+    "planned_mode": "PlannedPrivateMode",
     "private_best_of": "PrivateBestOf",
     "private_range": "PrivateRange ReleasedRange",
     "set_union": "SetUnion",

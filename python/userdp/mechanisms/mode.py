@@ -154,6 +154,111 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
         return self._draw(source_of(random_state), self.tally(items, exact_integers=exact_integers))
 
 
+class RangeMode(PrivateMode[int, int]):
+    """Choose one of the integers of a public range, by groups of those that as many users have."""
+
+    _mechanism: GroupedExponentialMechanism
+    """What draws an item, the lower its score the likelier."""
+
+    def __init__(self, *, epsilon: Epsilon, n_items: int, **arguments: Any) -> None:
+        self._n_items = n_items
+        self._largest = n_items - 1
+        super().__init__(epsilon=epsilon, n_items=n_items, **arguments)
+
+    @property
+    def n_items(self) -> int:
+        """The items are 0, ..., n_items - 1."""
+        return self._n_items
+
+    def _score(self, count: int) -> int:
+        """The score of an item that so many users have."""
+        return -count
+
+    def _accepted(self, item: object) -> int | None:
+        number = item_of(item)
+        return number if isinstance(number, int) and 0 <= number < self.n_items else None
+
+    def _groups(self, counts: Counts, alone: int | None = None, *, padded: bool = False) -> GroupedScores:
+        """A group for every item that somebody has, and for one more if wanted, and those between them.
+
+        Empty groups before the first item change no probability; with `padded` there are as many as a draw needs.
+        """
+        count_of = {} if alone is None else {alone: 0}
+        count_of |= dict(self._present(counts))
+        starts, scores, free = [], [], 0
+        for item in sorted(count_of):
+            starts += [free, item]
+            scores += [self._score(0), self._score(count_of[item])]
+            free = item + 1
+        if free < self.n_items:
+            starts.append(free)
+            scores.append(self._score(0))
+        # Where n is public, a draw does not show the number of distinct items. Audits list no group for each user.
+        size = 2 * sum(counts.values()) + 1 if padded and self.neighbors == "replace" else 0
+        empty = max(size - len(starts), 0)
+        return GroupedScores(
+            np.pad(np.array(starts, dtype=np.uint64), (empty, 0)),
+            np.pad(np.array(scores, dtype=np.int64), (empty, 0)),
+            self.n_items - 1,
+        )
+
+    def _draw(self, source: _core.Source, counts: Counts) -> int:
+        return self._mechanism._draw(source, self._groups(counts, padded=True))
+
+    def pmf(self, counts: Counts) -> Pmf:
+        """The distribution of the outcome of a release, exactly. Not private: for audits.
+
+        Parameters
+        ----------
+        counts : mapping
+            How many users have each item, as from `tally`; what is under None counts for nothing.
+
+        Returns
+        -------
+        Pmf
+            Outputs 0, ..., n_items - 1 and integer weights of total 2**384.
+
+        Raises
+        ------
+        BudgetError
+            For more than 2**22 items, where `probability` takes any number.
+        """
+        if self.n_items > PMF_CANDIDATES:
+            raise BudgetError(
+                f"the pmf of {self.n_items} items would fill gigabytes (limit {PMF_CANDIDATES}); probability() gives "
+                "that of one item of any number"
+            )
+        return self._mechanism.pmf(self._groups(counts))
+
+    def probability(self, item: int, counts: Counts) -> Fraction:
+        """How likely an item is chosen, exactly, in time that does not depend on n_items. Not private: for audits.
+
+        Parameters
+        ----------
+        item : int
+            From 0 to n_items - 1.
+        counts : mapping
+            As for `pmf`.
+
+        Raises
+        ------
+        BudgetError
+            For more than about 2**21 items that somebody has.
+        """
+        wanted = self._wanted(item)
+        groups = self._groups(counts, alone=wanted)
+        # Of the groups that begin with the item all but the last are empty.
+        last = int(np.searchsorted(groups.starts, np.uint64(wanted), side="right")) - 1
+        return self._mechanism.group_probabilities(groups)[last]
+
+    def _wanted(self, item: int) -> int:
+        """The item whose probability is asked for."""
+        wanted = self._accepted(item)
+        if wanted is None:
+            raise ValueError(f"item must be an int from 0 to {self.n_items - 1}; got {short_repr(item)}")
+        return wanted
+
+
 # How many users are needed for the item that most of them share to be chosen. Floats: these numbers plan, from public
 # parameters; no privacy rests on them. They are moved up by MARGIN, far more than their rounding.
 
@@ -217,7 +322,7 @@ LEAST_FAILURE = 1e-10
 """Smaller thirds of beta are not planned for with coins: their sums are exact to about 1e-12 only."""
 
 
-class PurePrivateMode(PrivateMode[int, int]):
+class PurePrivateMode(RangeMode):
     """Choose the item of most users, from a public range of integers, with epsilon-DP.
 
     Item u is chosen with probability proportional to e**(epsilon c_u / 2), or to e**(epsilon c_u) with
@@ -287,17 +392,16 @@ class PurePrivateMode(PrivateMode[int, int]):
         default: int | None = None,
         mechanism: SelectionMechanism = "exponential",
     ) -> None:
-        self._n_items = check_count(n_items, "n_items")
+        size = check_count(n_items, "n_items")
         if not isinstance(mechanism, str) or mechanism not in ("exponential", "permute-and-flip"):
             raise ValueError(f"mechanism must be 'exponential' or 'permute-and-flip'; got {short_repr(mechanism)}")
         flips = mechanism == "permute-and-flip"
-        if self._n_items > (MOST_FLIPPED if flips else 2**64):
+        if size > (MOST_FLIPPED if flips else 2**64):
             most = "2**24 with mechanism='permute-and-flip', which tosses a coin for each" if flips else "2**64"
             raise ValueError(f"n_items must be at most {most}; got {short_repr(n_items)}")
-        self._largest = self._n_items - 1
         super().__init__(
             epsilon=epsilon,
-            n_items=self._n_items,
+            n_items=size,
             neighbors=neighbors,
             default=default,
             mechanism=mechanism if flips else None,
@@ -320,42 +424,9 @@ class PurePrivateMode(PrivateMode[int, int]):
         return self._mechanism.cost if self._flips is None else self._flips.cost
 
     @property
-    def n_items(self) -> int:
-        """The items are 0, ..., n_items - 1."""
-        return self._n_items
-
-    @property
     def certified_epsilon(self) -> float:
         """A proved bound of the loss, all roundings included; at most epsilon."""
         return self._mechanism.certified_epsilon if self._flips is None else self._flips.certified_epsilon
-
-    def _accepted(self, item: object) -> int | None:
-        number = item_of(item)
-        return number if isinstance(number, int) and 0 <= number < self.n_items else None
-
-    def _groups(self, counts: Counts, alone: int | None = None, *, padded: bool = False) -> GroupedScores:
-        """A group for every item that somebody has, and for one more if wanted, and those between them.
-
-        Empty groups before the first item change no probability; with `padded` there are as many as a draw needs.
-        """
-        count_of = {} if alone is None else {alone: 0}
-        count_of |= dict(self._present(counts))
-        starts, scores, free = [], [], 0
-        for item in sorted(count_of):
-            starts += [free, item]
-            scores += [0, -count_of[item]]
-            free = item + 1
-        if free < self.n_items:
-            starts.append(free)
-            scores.append(0)
-        # Where n is public, a draw does not show the number of distinct items. Audits list no group for each user.
-        size = 2 * sum(counts.values()) + 1 if padded and self.neighbors == "replace" else 0
-        empty = max(size - len(starts), 0)
-        return GroupedScores(
-            np.pad(np.array(starts, dtype=np.uint64), (empty, 0)),
-            np.pad(np.array(scores, dtype=np.int64), (empty, 0)),
-            self.n_items - 1,
-        )
 
     def _listed(self, counts: Counts) -> npt.NDArray[np.int64]:
         """How many users have each of all items."""
@@ -367,7 +438,7 @@ class PurePrivateMode(PrivateMode[int, int]):
     def _draw(self, source: _core.Source, counts: Counts) -> int:
         if self._flips is not None:
             return self._flips._draw(source, self._listed(counts))
-        return self._mechanism._draw(source, self._groups(counts, padded=True))
+        return super()._draw(source, counts)
 
     def pmf(self, counts: Counts) -> Pmf:
         """The distribution of the outcome of a release, exactly. Not private: for audits.
@@ -390,12 +461,7 @@ class PurePrivateMode(PrivateMode[int, int]):
         """
         if self._flips is not None:
             return self._flips.pmf(self._listed(counts))
-        if self.n_items > PMF_CANDIDATES:
-            raise BudgetError(
-                f"the pmf of {self.n_items} items would fill gigabytes (limit {PMF_CANDIDATES}); probability() gives "
-                "that of one item of any number"
-            )
-        return self._mechanism.pmf(self._groups(counts))
+        return super().pmf(counts)
 
     def probability(self, item: int, counts: Counts) -> Fraction:
         """How likely an item is chosen, exactly, in time that does not depend on n_items. Not private: for audits.
@@ -418,15 +484,9 @@ class PurePrivateMode(PrivateMode[int, int]):
         >>> [round(float(selection.probability(item, {7: 20, 9: 1})), 6) for item in (7, 9, 8)]
         [0.997843, 0.0, 0.0]
         """
-        wanted = self._accepted(item)
-        if wanted is None:
-            raise ValueError(f"item must be an int from 0 to {self.n_items - 1}; got {short_repr(item)}")
         if self._flips is not None:
-            return self.pmf(counts).fractions()[wanted]
-        groups = self._groups(counts, alone=wanted)
-        # Of the groups that begin with the item all but the last are empty.
-        last = int(np.searchsorted(groups.starts, np.uint64(wanted), side="right")) - 1
-        return self._mechanism.group_probabilities(groups)[last]
+            return self.pmf(counts).fractions()[self._wanted(item)]
+        return super().probability(item, counts)
 
     def accuracy(self, beta: Delta) -> int:
         """By how much the count of the outcome may be below the largest one, but for probability beta.
