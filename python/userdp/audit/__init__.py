@@ -1,12 +1,27 @@
 """Exact audits: is this mechanism private here, for a user, and if not, who and what shows it.
 
-Each audit evaluates the mechanism's own pmf on every dataset of a stated set, compares the output distributions of all
-neighboring pairs in both directions, and returns an `userdp.report.AuditReport` that can be verified without the
+Exact audits evaluate the mechanism's own pmf on every dataset of a stated set, compare the output distributions of all
+neighboring pairs in both directions, and return an `userdp.report.AuditReport` that can be verified without the
 compiled core. Audits are diagnostics: they look at the data they are given, and their reports contain it.
+
+What can only be run is audited by guesses of fair coins: `audit_samples`, `audit_one_run` and `audit_time` refute claims
+at a stated probability of an error, and acquit nobody.
 """
 
 from __future__ import annotations
 
 from userdp.audit.audits import audit_dataset, audit_item_level, audit_pair, audit_user_level
+from userdp.audit.one_run import audit_one_run, one_run_epsilon
+from userdp.audit.samples import audit_samples
+from userdp.audit.timing import audit_time
 
-__all__ = ["audit_dataset", "audit_item_level", "audit_pair", "audit_user_level"]
+__all__ = [
+    "audit_dataset",
+    "audit_item_level",
+    "audit_one_run",
+    "audit_pair",
+    "audit_samples",
+    "audit_time",
+    "audit_user_level",
+    "one_run_epsilon",
+]

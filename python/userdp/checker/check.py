@@ -15,6 +15,8 @@ from userdp.checker import audits
 from userdp.checker.claims import check_estimate, check_generalization, check_lddp, check_stability
 from userdp.checker.compositions import FIELDS as COMPOSITION_FIELDS
 from userdp.checker.compositions import check_composition
+from userdp.checker.guesses import FIELDS as GUESSES_FIELDS
+from userdp.checker.guesses import check_guesses
 from userdp.checker.optimality import FIELDS as OPTIMALITY_FIELDS
 from userdp.checker.optimality import check_optimality
 from userdp.checker.running import Checked, Declared, Finding, Mechanism
@@ -60,6 +62,7 @@ FIELDS = {
     "agreement": _names("agreed trials defaults probability confidence"),
     "composition": COMPOSITION_FIELDS,
     "optimality": OPTIMALITY_FIELDS,
+    "guesses": GUESSES_FIELDS,
 }
 """The fields of every kind, besides `format`, `userdp_version` and `digest`."""
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
@@ -209,6 +212,7 @@ def check(
             "stability": lambda: check_stability(report),
             "composition": lambda: check_composition(report),
             "optimality": lambda: check_optimality(report),
+            "guesses": lambda: check_guesses(report),
         }
         found = checks.get(kind, lambda: check_estimate(kind, report))()
     except Problem as problem:

@@ -12,6 +12,7 @@ from userdp.report.base import Report, render_html
 from userdp.report.composition import CompositionCertificate
 from userdp.report.estimates import AgreementEstimate, Comparison, Explanation, Prediction
 from userdp.report.generalization import GeneralizationReport, GeneralizationWitness
+from userdp.report.guesses import Guesses, GuessReport
 from userdp.report.lddp import LDDPResult
 from userdp.report.optimality import OptimalityCertificate
 from userdp.report.stability import ItemStability, SeedStability, StabilityReport
@@ -25,6 +26,8 @@ __all__ = [
     "GeneralizationReport",
     "GeneralizationWitness",
     "ItemStability",
+    "GuessReport",
+    "Guesses",
     "LDDPResult",
     "OptimalityCertificate",
     "Prediction",
