@@ -22,7 +22,7 @@ pytest.importorskip("sklearn")
 import userdp
 from userdp.accounting import PrivacyCost, PrivacyLedger, PrivacyLossDistribution
 from userdp.algorithms import AdditiveAlgorithm, finite_algorithm
-from userdp.audit import audit_dataset, audit_user_level
+from userdp.audit import audit_dataset, audit_one_run, audit_user_level
 from userdp.concepts import Thresholds
 from userdp.exact import Bounds, LogRatio
 from userdp.item_to_user import audit_perfect_generalization
@@ -91,6 +91,14 @@ MAKERS: dict[str, Callable[[], str]] = {
         .compose(PrivacyLossDistribution.from_pmfs(["2/3", "1/3"], ["1/3", "2/3"]))
         .certificate(delta="1e-6")
     ),
+    "guesses": lambda: audit_one_run(
+        lambda users: [len(user) for user in users],
+        canaries=[(1,)] * 40,
+        others=[()] * 40,
+        score=lambda output: output,
+        epsilon="1/2",
+        random_state=0,
+    ).to_json(),
     "optimality": lambda: optimal_mechanism(
         lambda users, guess: 1 - users.count((guess,)), universe=("a", "b"), n_users=1, epsilon=1
     ).certificate.to_json(),

@@ -25,17 +25,17 @@ pytest.importorskip("highspy")
 
 from userdp.accounting import PrivacyCost, PrivacyLedger, PrivacyLossDistribution
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
-from userdp.audit import audit_dataset, audit_user_level
+from userdp.audit import audit_dataset, audit_one_run, audit_user_level
 from userdp.checker import check as checker
 from userdp.checker import values
 from userdp.delstab import DelStab
 from userdp.estimators.plan import Budget, PrivacyRecord
-from userdp.exact.numbers import LogRatio
+from userdp.exact.numbers import LogRatio, PrivacyLevel
 from userdp.item_to_user import audit_perfect_generalization
 from userdp.lddp import check_lddp
 from userdp.optimal import optimal_mechanism, optimal_sum_mechanism
 from userdp.planning import compare_methods, user_complexity
-from userdp.report import Report, Verification
+from userdp.report import Guesses, GuessReport, Report, Verification
 from userdp.stability import AgreementEstimate, audit_stability
 
 F = Fraction
@@ -127,6 +127,29 @@ MAKERS: dict[str, Callable[[], Report]] = {
     "agreement": lambda: AgreementEstimate(
         agreed=90, trials=100, defaults=3, probability=__import__("userdp").Bounds(0.8, 0.96), confidence=0.99
     ),
+    "guesses": lambda: audit_one_run(
+        lambda users: [len(user) for user in users],
+        canaries=[(1,)] * 100,
+        others=[()] * 100,
+        score=lambda output: output,
+        epsilon="1/2",
+        delta="1e-7",
+        random_state=0,
+    ),
+    "guesses by time": lambda: GuessReport(
+        mechanism="waiting",
+        access="time",
+        neighbors="inputs",
+        test="anytime",
+        epsilon_level=PrivacyLevel(F(1), F(0)),
+        delta=F(0),
+        canaries=0,
+        sides=1,
+        holds=None,
+        verdict=Guesses(alpha=F(1, 10**9), right=20, wrong=3, none=7, epsilon=PrivacyLevel(F(1), F(0))),
+        estimate=Guesses(alpha=F(1, 20), right=20, wrong=3, none=7, epsilon=PrivacyLevel(F(5, 4), F(0))),
+        about="the number",
+    ),
     "composition": lambda: composed(
         (PrivacyLossDistribution.pure("0.1", "1e-8"), 7),
         (PrivacyLossDistribution.from_pmfs(["2/3", "1/3"], ["1/3", "2/3"]), 2),
@@ -149,7 +172,7 @@ MAKERS: dict[str, Callable[[], Report]] = {
     ),
 }
 MAKERS = {name: cache(make) for name, make in MAKERS.items()}
-RECOMPUTED = ("audit", "lddp", "generalization", "stability")
+RECOMPUTED = ("audit", "lddp", "generalization", "stability", "guesses")
 """Kinds of which numbers are computed again, from the report alone."""
 ALONE = ("composition", "optimality")
 """Kinds that prove their claim, with nothing else."""
@@ -319,6 +342,23 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("composition", forge(resolution=None), "several kinds of releases need a resolution"),
     ("composition on a lattice", forge(resolution="1/10"), "not shown to have this delta"),
     ("composition on a lattice", forge(bits=20, cut="0"), "not shown to have this delta"),
+    ("guesses", forge(holds=None), "holds is not what the counts say"),
+    ("guesses by time", forge(holds=False), "holds is not what the counts say"),
+    ("guesses", forge(holds=True), "guesses acquit nobody"),
+    ("guesses", at("estimate", "epsilon", to={"ratio": "10000", "exponent": "0"}), "the counts do not refute"),
+    ("guesses by time", at("estimate", "epsilon", to={"ratio": "5", "exponent": "0"}), "the counts do not refute"),
+    ("guesses", at("verdict", "epsilon", to={"ratio": "1", "exponent": "1"}), "the logarithm of a short fraction"),
+    ("guesses", at("verdict", "alpha", to="1/1000000000"), "alpha is used up by delta"),
+    ("guesses", at("verdict", "alpha", to="1/3"), "at least as sure as the estimate"),
+    ("guesses", at("estimate", "alpha", to="2/3"), "alpha must be at most 1/2"),
+    ("guesses", at("verdict", "right", to=50), "more guesses than canaries"),
+    ("guesses", at("verdict", "none", to=1), "more guesses than canaries"),
+    ("guesses", forge(canaries=0), "canaries are users of one run"),
+    ("guesses", forge(access="samples"), "canaries are users of one run"),
+    ("guesses by time", forge(test="fixed"), "only in one run"),
+    ("guesses by time", forge(neighbors="replace"), "inputs are what is timed"),
+    ("guesses by time", forge(delta="1/2"), "no delta"),
+    ("guesses by time", at("verdict", "right", to=10**6), "too many guesses"),
     ("optimality", forge(value="1/2"), "value is not what the table loses"),
     ("optimality", forge(lower_bound="1"), "lower_bound is not what mu and y prove"),
     ("optimality", forge(delta="1/11"), "the table is not private"),

@@ -4,8 +4,8 @@ Exact audits evaluate the mechanism's own pmf on every dataset of a stated set, 
 neighboring pairs in both directions, and return an `userdp.report.AuditReport` that can be verified without the
 compiled core. Audits are diagnostics: they look at the data they are given, and their reports contain it.
 
-What can only be run is audited by guesses of fair coins: `audit_samples`, `audit_one_run` and `audit_time` refute claims
-at a stated probability of an error, and acquit nobody.
+What can only be run is audited by guesses of fair coins: `audit_samples`, `audit_one_run` and `audit_time` refute
+claims at a stated probability of an error, and acquit nobody.
 """
 
 from __future__ import annotations

@@ -142,7 +142,9 @@ class Event:
 def _listed(labels: frozenset[Hashable], edges: tuple[float, ...] | None) -> str:
     """Some of the labels; bins that are side by side as one interval."""
     if edges is None:
-        shown = sorted(str(label[1]) if isinstance(label, tuple) and len(label) == 2 else str(label) for label in labels)
+        shown = sorted(
+            str(label[1]) if isinstance(label, tuple) and len(label) == 2 else str(label) for label in labels
+        )
     else:
         ends = (-math.inf, *edges, math.inf)
         bins = sorted(label for label in labels if isinstance(label, int))
@@ -162,9 +164,7 @@ def _label(value: Hashable, edges: tuple[float, ...] | None) -> Hashable:
     return bisect.bisect_left(edges, value)
 
 
-def learn_event(
-    first: Sequence[Any], second: Sequence[Any], multiplier: float, delta: float
-) -> Event:
+def learn_event(first: Sequence[Any], second: Sequence[Any], multiplier: float, delta: float) -> Event:
     """The event whose wealth grows fastest on draws like these, against a claim of e^epsilon = `multiplier`."""
     tables: dict[str, tuple[list[Hashable], list[Hashable]]] = {}
     for side, outputs in enumerate((first, second)):
@@ -187,7 +187,9 @@ def _binnings(a: list[Hashable], b: list[Hashable]) -> Iterator[tuple[float, ...
     if numbers:
         places = (len(numbers) * step // BINS for step in range(1, BINS))
         yield tuple(sorted({numbers[place] for place in places}))
-    if len(set(itertools.islice(a, 1000))) < 500:
+    # Values that hardly ever come twice tell nothing one by one.
+    some = list(itertools.islice(itertools.chain(a, b), 2000))
+    if 2 * len(set(some)) <= len(some):
         yield None
 
 

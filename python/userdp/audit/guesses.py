@@ -1,11 +1,12 @@
 """What counts of right and wrong guesses prove about epsilon: exact tails and wealth, no asymptotics.
 
-A coin chooses one of two neighboring datasets, the mechanism runs, and somebody guesses the coin from what it returned. If
-the mechanism is epsilon-DP, a guess is right with probability at most q = E / (1 + E), whatever was seen before, with
-E = e^epsilon. Two tests follow (docs/proofs/guesses.md):
+A coin chooses one of two neighboring datasets, the mechanism runs, and somebody guesses the coin from what it
+returned. If the mechanism is epsilon-DP, a guess is right with probability at most q = E / (1 + E), whatever was seen
+before, with E = e^epsilon. Two tests follow (docs/proofs/guesses.md):
 
 * "fixed": the number of guesses was fixed before. The probability of so many right ones is at most a binomial tail.
-* "anytime": a gambler stakes a share g of what he has on every guess, and wins g / E of it or loses the stake. His wealth
+* "anytime": a gambler stakes a share g of what he has on every guess, and wins g / E of it or loses the stake. His
+  wealth
   exceeds 1 / alpha at any time with probability at most alpha, so that anybody may stop at any time.
 
 Everything is rounded against the finding: tails up, wealth down.
@@ -14,10 +15,12 @@ Everything is rounded against the finding: tails up, wealth down.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from userdp.exact.epsilon import upper
 from userdp.exact.numbers import PrivacyLevel
@@ -114,7 +117,8 @@ def tail_above(guesses: int, right: int, q: Fraction) -> Fraction:
 def wealth_below(counts: Counts, multiplier: Fraction, margin: Fraction = Fraction(0)) -> Fraction:
     """What a gambler has at least who began with 1, where E is at most `multiplier`.
 
-    `margin` is what delta adds up to: an event and its opposite number have probabilities p and q with p <= E q + delta.
+    `margin` is what delta adds up to: an event and its opposite number have probabilities p and q with p <= E q +
+    delta.
     """
     most = 2 * multiplier + margin
     total = Fraction(0)
@@ -185,18 +189,12 @@ def best_stop(rights: Sequence[bool], refuting: Callable[[Counts], bool], level:
 
     Any prefix may be taken, as the wealth is bounded at all of them at once. Floats propose where it is largest.
     """
-    for counts in _promising(rights, level):
+    right = np.cumsum(np.asarray(rights, dtype=np.int64))
+    wrong = np.arange(1, len(right) + 1) - right
+    shares = np.array([float(stake) for stake in STAKES])[:, None]
+    wealth = np.max(np.log1p(shares / level) * right + np.log1p(-shares) * wrong, axis=0)
+    for place in np.argsort(-wealth, kind="stable")[:3].tolist():
+        counts = Counts(int(right[place]), int(wrong[place]))
         if refuting(counts):
             return counts
     return None
-
-
-def _promising(rights: Sequence[bool], level: float, most: int = 3) -> Iterable[Counts]:
-    right = wrong = 0
-    found: list[tuple[float, Counts]] = []
-    gains = [(math.log1p(float(g) / level), math.log1p(-float(g))) for g in STAKES]
-    for guess in rights:
-        right, wrong = right + guess, wrong + (not guess)
-        found.append((max(gain * right + loss * wrong for gain, loss in gains), Counts(right, wrong)))
-    found.sort(key=lambda pair: -pair[0])
-    return [counts for _, counts in found[:most]]

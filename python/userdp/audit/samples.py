@@ -16,9 +16,18 @@ from userdp.algorithms.finite import mechanism_name
 from userdp.audit.events import Event, Guess, Raised, learn_event
 from userdp.audit.guesses import Counts, claim_refuted, epsilon_below
 from userdp.exact.epsilon import ln_float, upper
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, parse_delta, parse_exact, parse_level, short_repr
-from userdp.report.guesses import Access, GuessReport, Guesses
-from userdp.runtime import Progress, ProgressCallback, progress_bar
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    check_count,
+    parse_delta,
+    parse_exact,
+    parse_level,
+    short_repr,
+)
+from userdp.report.guesses import Access, Guesses, GuessReport
+from userdp.runtime import Progress, progress_bar
 
 Generator: TypeAlias = Literal["random", "numpy"]
 Draws: TypeAlias = Callable[[Sequence[Any]], Iterator[Any]]
@@ -54,8 +63,8 @@ def audit_samples(
     Parameters
     ----------
     mechanism : callable
-        ``mechanism(dataset)``, or ``mechanism(dataset, rng)`` if `rng` is given. It may return anything. What it raises is
-        an output: the type of the error is what is seen.
+        ``mechanism(dataset)``, or ``mechanism(dataset, rng)`` if `rng` is given. It may return anything. What it
+        raises is an output: the type of the error is what is seen.
     pairs : iterable of pairs
         Neighboring datasets ``(x, x2)``, at most 1,000 pairs. Whether they are neighbors is the caller's affair.
     epsilon : float, int, Fraction, decimal string or LogRatio
@@ -98,9 +107,9 @@ def audit_samples(
 
     Notes
     -----
-    A fair coin chooses one of the two datasets for each draw. If the mechanism is (epsilon, delta)-DP, no guess is right
-    too often, whatever was seen before, also for mechanisms that remember. The wealth of a gambler who stakes on the
-    guesses is a supermartingale, so that the test may be looked at after any draw (docs/proofs/guesses.md).
+    A fair coin chooses one of the two datasets for each draw. If the mechanism is (epsilon, delta)-DP, no guess is
+    right too often, whatever was seen before, also for mechanisms that remember. The wealth of a gambler who stakes on
+    the guesses is a supermartingale, so that the test may be looked at after any draw (docs/proofs/guesses.md).
 
     Examples
     --------
@@ -238,7 +247,7 @@ def _trained(
     question: Question,
     training: int,
     coins: np.random.Generator,
-    show: Callable[[int], None],
+    show: Callable[[int], object],
 ) -> tuple[tuple[Any, Any], Event]:
     """The best pair and event: half of the draws go to all pairs, then the better half of them gets twice as many."""
     claim = level_float(question.level)
@@ -279,7 +288,9 @@ def level_float(level: PrivacyLevel) -> float:
 class _Runs:
     """The mechanism on one dataset after the other, here or elsewhere."""
 
-    def __init__(self, mechanism: Any, rng: Generator | None, random_state: int | None, executor: Executor | None) -> None:
+    def __init__(
+        self, mechanism: Any, rng: Generator | None, random_state: int | None, executor: Executor | None
+    ) -> None:
         if not callable(mechanism):
             raise TypeError(f"mechanism must be callable; got {short_repr(mechanism)}")
         self._one = _One(mechanism, rng, random_state)

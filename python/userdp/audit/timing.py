@@ -58,9 +58,9 @@ def audit_time(
     Returns
     -------
     GuessReport
-        About the claim that time tells nothing: epsilon 0 and delta 0. ``holds`` is False when a guess by time is right too
-        often, and None otherwise: a clock never shows that a function takes constant time. ``advantage`` is a lower bound
-        of how much better than a coin such guesses are.
+        About the claim that time tells nothing: epsilon 0 and delta 0. ``holds`` is False when a guess by time is
+        right too often, and None otherwise: a clock never shows that a function takes constant time. ``advantage`` is
+        a lower bound of how much better than a coin such guesses are.
 
     Raises
     ------
@@ -86,7 +86,9 @@ def audit_time(
         timed = _Command(target, inputs)
         called = " ".join(timed.command)
     alphas = read_alphas(alpha, estimate_alpha)
-    question = Question("time", "inputs", PrivacyLevel(Fraction(1), Fraction(0)), Fraction(0), called if name is None else name)
+    question = Question(
+        "time", "inputs", PrivacyLevel(Fraction(1), Fraction(0)), Fraction(0), called if name is None else name
+    )
     coins = np.random.default_rng(random_state)
     timed([inputs[0], inputs[1]] * 3)  # what only the first call does
     if control:
@@ -147,7 +149,8 @@ class _Command:
         texts = [value.encode() if isinstance(value, str) else value for value in inputs]
         if len(texts[0]) != len(texts[1]):
             raise ValueError(
-                f"inputs must have the same length, as reading takes time too; got {len(texts[0])} and {len(texts[1])} bytes"
+                "inputs must have the same length, as reading takes time too; got "
+                f"{len(texts[0])} and {len(texts[1])} bytes"
             )
 
     def __call__(self, values: Sequence[Any]) -> Iterator[float]:

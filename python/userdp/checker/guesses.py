@@ -7,14 +7,25 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from userdp.checker import values
 from userdp.checker.enclosures import exponential
 from userdp.checker.running import Checked
 from userdp.checker.values import count, fraction, need
 
-FIELDS = frozenset(
-    ("mechanism", "access", "neighbors", "test", "epsilon_level", "delta", "canaries", "sides", "holds", "verdict")
-    + ("estimate", "about")
+FIELDS = set(
+    [
+        "mechanism",
+        "access",
+        "neighbors",
+        "test",
+        "epsilon_level",
+        "delta",
+        "canaries",
+        "sides",
+        "holds",
+        "verdict",
+        "estimate",
+        "about",
+    ]
 )
 COUNTED = ("right", "wrong", "none")
 STAKES = [Fraction(k, 16) for k in range(1, 16)] + [1 - Fraction(1, 2**k) for k in range(5, 13)]
@@ -63,10 +74,10 @@ def check_guesses(report: Mapping[str, Any]) -> Checked:
         margin = Fraction(0) if canaries else sides * delta
         need(left > 0, "alpha is used up by delta")
         bound = _bound(part["epsilon"])
-        shown = bound == 1 or _refutes(fixed, counts, bound, left, margin)
+        shown = bound == 1 or refuted_by(fixed, counts, bound, left, margin)
         need(shown, f"{name}: the counts do not refute that epsilon")
         if name == "verdict":
-            refuted = claim is not None and _refutes(fixed, counts, claim, left, margin)
+            refuted = claim is not None and refuted_by(fixed, counts, claim, left, margin)
             need((holds is False) == refuted, "holds is not what the counts say")
         alphas.append(alpha)
     need(alphas[0] <= alphas[1], "the verdict must be at least as sure as the estimate")
@@ -102,8 +113,11 @@ def _claim(code: Any) -> Fraction | None:
     return Fraction(math.ceil(ratio * 2**PLACES), 2**PLACES)
 
 
-def _refutes(fixed: bool, counts: list[int], multiplier: Fraction, alpha: Fraction, margin: Fraction) -> bool:
-    """Whether so many right guesses are that improbable where E is at most `multiplier`."""
+def refuted_by(fixed: bool, counts: list[int], multiplier: Fraction, alpha: Fraction, margin: Fraction) -> bool:
+    """Whether so many right guesses are that improbable where E is at most `multiplier`.
+
+    `counts` are guesses that were right and wrong, and draws without a guess.
+    """
     right, wrong, none = counts
     if fixed:
         # q on a grid of 2^-40, rounded up.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
+from userdp.checker.guesses import refuted_by
 from userdp.display import Fact, Section
 from userdp.display.numbers import bounded, level_text, number_text, plural
 from userdp.exact.numbers import PrivacyLevel
@@ -107,10 +107,24 @@ class GuessReport(Report):
         return self.estimate.epsilon
 
     @property
-    def advantage(self) -> Fraction:
-        """By how much more than half of the coins can be guessed at least, times 2; with the error of `estimate`."""
-        ratio = self.estimate.epsilon.ratio
-        return (ratio - 1) / (ratio + 1)
+    def advantage(self) -> Fraction | None:
+        """A lower bound of the total variation distance of what the two datasets or inputs lead to; None for one run.
+
+        That is the most by which a guess can be right more often than wrong. It has the error of `estimate`, and is a
+        multiple of 1/1024.
+        """
+        if self.access == "one-run":
+            return None
+        found = self.estimate
+        counts = [found.right, found.wrong, found.none]
+        low, high = 0, 1024  # the larger the margin, the less is refuted
+        while high - low > 1:
+            middle = (low + high) // 2
+            if refuted_by(False, counts, Fraction(1), found.alpha, self.sides * Fraction(middle, 1024)):
+                low = middle
+            else:
+                high = middle
+        return Fraction(low, 1024)
 
     def __bool__(self) -> bool:
         if self.holds is None:
@@ -148,7 +162,9 @@ class GuessReport(Report):
             Fact("Guesses", f"{self.estimate.right:,} right and {self.estimate.wrong:,} wrong"),
         ]
         if self.access == "time":
-            found.insert(1, Fact("Advantage of guessing by time, at least", bounded(self.advantage, "down")))
+            found.insert(
+                1, Fact("Guesses are right more often than wrong by", bounded(self.advantage or Fraction(0), "down"))
+            )
         decided = [
             Fact("Epsilon is more than", *level_text(self.verdict.epsilon, "down")),
             Fact("But for an error of probability", *number_text(self.verdict.alpha)),
@@ -161,9 +177,13 @@ class GuessReport(Report):
             Fact("A coin chose", what),
             Fact("Guessed by", self.about),
         ]
-        word, tone, sentence = "NO VIOLATION SHOWN", "open", (
-            "Nothing that was seen contradicts the claim. That does not show that the claim holds: other data, other "
-            "guesses or more draws may refute it."
+        word, tone, sentence = (
+            "NO VIOLATION SHOWN",
+            "open",
+            (
+                "Nothing that was seen contradicts the claim. That does not show that the claim holds: other data, "
+                "other guesses or more draws may refute it."
+            ),
         )
         if self.holds is False:
             word, tone = "VIOLATED", "bad"
@@ -182,5 +202,3 @@ class GuessReport(Report):
                 headline=[shown],
             )
         ]
-
-

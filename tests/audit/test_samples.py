@@ -1,0 +1,302 @@
+"""Audits by samples and by time: what is found, what is not, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import random
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from userdp.audit import audit_samples, audit_time
+from userdp.audit.events import Raised, features, learn_event
+from userdp.report import GuessReport, Report
+
+PAIR = (((0,), (0,)), ((1,), (0,)))
+TENTH = "ln(10/9)"
+
+
+def total(dataset: Any) -> int:
+    return sum(sum(user) for user in dataset)
+
+
+def float_noise(dataset: Any, rng: random.Random) -> float:
+    """Laplace noise by the inverse transform: floats of some sizes are only reached from some totals."""
+    size = -math.log(1.0 - rng.random()) * 10
+    return total(dataset) + (size if rng.getrandbits(1) else -size)
+
+
+def integer_noise(dataset: Any, rng: random.Random) -> int:
+    sides = [0, 0]
+    for side in (0, 1):
+        while rng.randrange(10):
+            sides[side] += 1
+    return total(dataset) + sides[0] - sides[1]
+
+
+def response(truth: Fraction) -> Any:
+    """Randomized response with the ratio `truth` between the probabilities of the right and the wrong answer."""
+
+    def run(dataset: Any, rng: random.Random) -> int:
+        honest = rng.randrange(truth.numerator + truth.denominator) < truth.numerator
+        return dataset[0][0] if honest else 1 - dataset[0][0]
+
+    return run
+
+
+def raising(dataset: Any, rng: random.Random) -> int:
+    if total(dataset) and not rng.randrange(8):
+        raise KeyError(dataset)
+    return rng.randrange(3)
+
+
+def keyed(dataset: Any, rng: random.Random) -> dict[str, int]:
+    """Groups that nobody noised: a key is there with its user."""
+    found = {"a": rng.randrange(5), "b": rng.randrange(5)}
+    if total(dataset) and rng.randrange(2):
+        found["c"] = rng.randrange(5)
+    return found
+
+
+def hidden_in_a_pair(dataset: Any, rng: random.Random) -> list[int]:
+    mask = rng.randrange(1000)
+    return [mask, mask + total(dataset) + (rng.randrange(4) == 0)]
+
+
+def audited(mechanism: Any, **options: Any) -> GuessReport:
+    arguments: dict[str, Any] = {
+        "epsilon": TENTH,
+        "rng": "random",
+        "random_state": 3,
+        "training": 6000,
+        "draws": 40_000,
+    }
+    return audit_samples(mechanism, [PAIR], **arguments | options)
+
+
+@pytest.mark.parametrize("mechanism", [float_noise, raising, keyed, hidden_in_a_pair, response(Fraction(3, 2))])
+def test_violations_are_found_without_a_word_about_them(mechanism: Any) -> None:
+    report = audited(mechanism)
+    assert report.holds is False
+    assert report.verdict.alpha == Fraction(1, 10**9)
+    assert report.verify().finding == "consistent"
+    assert Report.from_json(report.to_json()) == report
+
+
+def test_the_event_is_named() -> None:
+    assert "the low bits of the number" in audited(float_noise).about
+    assert "KeyError" in audited(raising).about
+    assert "member 0 less member 1" in audited(hidden_in_a_pair).about
+
+
+def test_no_alarm_about_integers() -> None:
+    for seed in range(5):
+        assert audited(integer_noise, random_state=seed, draws=20_000).holds is None
+
+
+@pytest.mark.statistical
+def test_bounds_are_rarely_above_the_truth() -> None:
+    """A bound is above the truth with probability 5 %, so that of 40 more than 16 are with probability below 1e-9."""
+    truth = Fraction(3, 2)
+    reports = [
+        audited(response(truth), epsilon="ln(3/2)", random_state=seed, training=600, draws=3000) for seed in range(40)
+    ]
+    assert sum(report.lower.ratio > truth for report in reports) < 17
+    assert all(report.holds is None for report in reports)
+    assert sum(float(report.lower) > 0.2 for report in reports) > 28
+
+
+def test_a_mechanism_that_remembers_does_not_fool_the_coins() -> None:
+    """What comes out depends on all runs before, and not on this dataset: a test of two samples would see a change."""
+    runs = iter(range(10**9))
+
+    def drifting(dataset: Any) -> int:
+        return next(runs) // 2000
+
+    assert audited(drifting, rng=None).holds is None
+
+
+def test_an_event_of_the_caller() -> None:
+    report = audited(response(Fraction(3)), event=lambda output: output == 0, training=0)
+    assert report.holds is False
+    assert report.verdict.none == 0
+    assert report.about == "a given event"
+    never = audited(response(Fraction(3)), event=lambda output: None, draws=1000)
+    assert (never.holds, never.verdict.none) == (None, 1000)
+
+
+def test_delta_excuses_what_it_allows() -> None:
+    """One in 50 datasets is shown whole."""
+
+    def shown(dataset: Any, rng: random.Random) -> Any:
+        return total(dataset) if not rng.randrange(50) else None
+
+    assert audited(shown, epsilon=1).holds is False
+    assert audited(shown, epsilon=1, delta="1/100").holds is False
+    for delta in ("1/50", "1/10"):
+        report = audited(shown, epsilon=1, delta=delta)
+        assert report.holds is None
+        assert float(report.lower) == 0 or float(report.lower) <= 1
+
+
+def test_the_worst_of_several_pairs_is_found() -> None:
+    pairs = [(((0,), (0,)), ((0,), (0,)))] * 6 + [PAIR]
+    assert (
+        audit_samples(response(Fraction(4)), pairs, epsilon=1, rng="random", random_state=0, training=8000).holds
+        is False
+    )
+
+
+def test_executors_give_the_same_kind_of_report() -> None:
+    with ThreadPoolExecutor(2) as executor:
+        report = audited(response(Fraction(2)), executor=executor)
+    assert report.holds is False
+    assert report.verdict.right > report.verdict.wrong
+
+
+def test_progress_ends_at_what_was_drawn() -> None:
+    seen: list[tuple[int, int]] = []
+    audited(integer_noise, draws=2000, training=400, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (2400, 2400)
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("output", [None, (), {}, float("nan"), -0.0, 1e308, 5e-324, 2**2000, "a", b"b", [[1], "x"]])
+def test_features_of_anything(output: Any) -> None:
+    found = dict(features(output))
+    assert "the output" in found
+    hash(tuple(found.values()))
+    assert dict(features(output)).keys() == found.keys()
+
+
+def test_features_tell_what_equality_does_not() -> None:
+    def whole(output: Any) -> Any:
+        return dict(features(output))["the output"]
+
+    assert whole(0.0) != whole(-0.0)
+    assert whole(1) != whole(True) != whole("True")
+    assert whole(math.nan) == whole(float("nan"))
+    assert whole(Raised("KeyError")) != whole("KeyError")
+    frame = pytest.importorskip("pandas").DataFrame({"kind": ["a"], "n": [3]})
+    assert dict(features(frame))["member n/0"] == 3.0
+    assert dict(features(np.array([[1, 2]])))["the number of members"] == 2.0
+
+
+def test_events_are_of_both_sides() -> None:
+    source = random.Random(1)
+    event = learn_event(
+        [source.randrange(8) for _ in range(4000)], [source.randrange(4, 12) for _ in range(4000)], 1.1, 0.0
+    )
+    assert [event(value) for value in (0, 3, 5, 9, 11)] == [True, True, None, False, False]
+    assert event.sides == 2
+
+
+def test_labels_are_put_together_in_words() -> None:
+    event = learn_event([float(x) for x in range(1000)], [float(x) for x in range(500, 1500)], 1.1, 0.0)
+    assert "(-inf, " in str(event)
+    assert ", inf]" in str(event)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"rng": "secrets"}, ValueError, "rng must be"),
+        ({"draws": 0}, ValueError, "draws must be at least 1"),
+        ({"draws": 10**9}, ValueError, "draws must be at most"),
+        ({"training": 1}, ValueError, "training must be at least"),
+        ({"alpha": 0}, ValueError, "alpha must be in"),
+        ({"alpha": "1e-3", "estimate_alpha": "1e-4"}, ValueError, "estimate_alpha must be at least alpha"),
+        ({"neighbors": "x"}, ValueError, "neighbors must be"),
+    ],
+)
+def test_arguments_that_do_not_fit(options: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        audited(integer_noise, **options)
+
+
+@pytest.mark.parametrize("pairs", [[], [(1,)], 7, [((0,), (1,), (2,))]])
+def test_pairs_that_are_none(pairs: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="pairs must be"):
+        audit_samples(integer_noise, pairs, epsilon=1, rng="random")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A clock that only the functions of these tests move."""
+    now = [0]
+    monkeypatch.setattr("time.perf_counter_ns", lambda: now[0])
+    return now
+
+
+def test_time_that_tells_the_input(clock: list[int]) -> None:
+    source = random.Random(4)
+
+    def slow(value: int) -> None:
+        clock[0] += 1000 + 40 * value + source.randrange(100)
+
+    report = audit_time(slow, inputs=(0, 2), draws=3000, training=1000, random_state=1)
+    assert report.holds is False
+    # 20 of 100 places are in common: the total variation distance is 0.8.
+    assert report.advantage is not None
+    assert 0.6 < report.advantage <= 0.8
+    assert report.verify().finding == "consistent"
+
+
+def test_time_that_tells_nothing(clock: list[int]) -> None:
+    source = random.Random(5)
+
+    def even(value: int) -> None:
+        clock[0] += 1000 + source.randrange(100)
+
+    report = audit_time(even, inputs=(0, 2), draws=3000, training=1000, random_state=1)
+    assert report.holds is None
+    assert report.delta == 0
+
+
+def test_a_control_that_finds_something(clock: list[int]) -> None:
+    """A coin that the clock itself sees: here a function that was told the generator's state."""
+    coins = iter(np.random.default_rng(2).permutation(np.repeat([0, 1], 500)).tolist())
+    assert len(list(coins)) == 1000
+
+    class Told:
+        def __init__(self) -> None:
+            self.calls = -6
+            source = np.random.default_rng(2)
+            self.sides = source.permutation(np.repeat([0, 1], 500)).tolist()
+            for _ in range(2):
+                self.sides += source.integers(0, 2, size=256).tolist()
+
+        def __call__(self, value: int) -> None:
+            clock[0] += 1000
+            if 0 <= self.calls < len(self.sides):
+                clock[0] += 50 * (self.sides[self.calls] ^ (self.calls < 1000))
+            self.calls += 1
+
+    with pytest.raises(ValueError, match="control: the time tells one input from itself"):
+        audit_time(Told(), inputs=(0, 2), draws=3000, training=1000, random_state=2)
+
+
+def test_a_command_is_given_its_input() -> None:
+    command = ["sh", "-c", "read given; [ $given = a ] || sleep 0.2"]
+    report = audit_time(
+        command, inputs=("a\n", "b\n"), draws=60, training=30, control=False, alpha="0.01", random_state=1
+    )
+    assert report.holds is False
+
+
+@pytest.mark.parametrize(
+    ("target", "inputs", "error", "words"),
+    [
+        (len, (1, 2, 3), TypeError, "inputs must be a pair"),
+        ("true", ("a", "b"), TypeError, "target must be callable or a sequence of str"),
+        (["true"], ("a", "bb"), ValueError, "inputs must have the same length"),
+        (["true"], (1, 2), TypeError, "inputs of a command must be"),
+        (["false"], ("a", "b"), ValueError, "exit code 1"),
+    ],
+)
+def test_targets_and_inputs_that_do_not_fit(target: Any, inputs: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        audit_time(target, inputs=inputs)
