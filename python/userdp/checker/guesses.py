@@ -11,22 +11,10 @@ from userdp.checker.enclosures import exponential
 from userdp.checker.running import Checked
 from userdp.checker.values import count, fraction, need
 
-FIELDS = set(
-    [
-        "mechanism",
-        "access",
-        "neighbors",
-        "test",
-        "epsilon_level",
-        "delta",
-        "canaries",
-        "sides",
-        "holds",
-        "verdict",
-        "estimate",
-        "about",
-    ]
-)
+FIELDS = {
+    *("mechanism", "access", "neighbors", "test", "epsilon_level", "delta", "canaries", "sides", "holds"),
+    *("verdict", "estimate", "about"),
+}
 COUNTED = ("right", "wrong", "none")
 STAKES = [Fraction(k, 16) for k in range(1, 16)] + [1 - Fraction(1, 2**k) for k in range(5, 13)]
 MOST_GUESSES = 200_000
