@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from userdp.audit import audit_one_run
+from userdp.audit import audit_estimator, audit_one_run
+from userdp.optimization import UserLevelLogisticRegression
 from userdp.report import GuessReport, Report
 
 N, ROWS = 200, 8
@@ -181,3 +182,61 @@ def test_arguments_that_do_not_fit(options: Any, error: type[Exception], words: 
     arguments = {"canaries": CANARIES, "others": NOBODY, "score": lambda output: output, "epsilon": 1} | options
     with pytest.raises(error, match=words):
         audit_one_run(mechanism(0, 1), **arguments)
+
+
+class RecordClipping:
+    """Logistic regression by gradient steps in which every row is clipped, with Gaussian noise for one row."""
+
+    def __init__(self, per_user: bool = False) -> None:
+        self.per_user = per_user
+
+    def fit(self, X: Any, y: Any, groups: Any) -> RecordClipping:
+        source, steps = np.random.default_rng(groups.sum()), 10
+        sigma = 2 * np.sqrt(2 * steps * np.log(1.25e13))
+        self.weights = np.zeros(X.shape[1])
+        signs = 2.0 * np.asarray(y) - 1
+        for _ in range(steps):
+            parts = -(signs / (1 + np.exp(signs * (X @ self.weights))))[:, None] * X
+            if self.per_user:
+                parts = np.stack([parts[groups == user].mean(axis=0) for user in np.unique(groups)])
+            parts /= np.maximum(np.linalg.norm(parts, axis=1, keepdims=True), 1)
+            self.weights -= parts.sum(axis=0) + source.normal(0, sigma, len(self.weights))
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        return X @ self.weights
+
+
+def test_estimators_that_clip_rows_and_users() -> None:
+    options: dict[str, Any] = {"n_canaries": 256, "n_rows": 192, "epsilon": 1, "delta": "1e-13", "random_state": 1}
+    wrong = audit_estimator(RecordClipping(), **options)
+    assert wrong.holds is False
+    assert wrong.mechanism == "RecordClipping"
+    assert float(wrong.verdict.epsilon) > 1.7
+    assert audit_estimator(RecordClipping(per_user=True), **options | {"n_rows": 8}).holds is None
+
+
+def test_logistic_regression_of_users() -> None:
+    model = UserLevelLogisticRegression(epsilon=1, delta=1e-6, feature_bounds=(-1, 1), m=8, classes=(0, 1))
+    for seed in range(3):
+        with pytest.warns(UserWarning, match="users"):
+            report = audit_estimator(model, n_canaries=100, n_rows=8, epsilon=1, delta=1e-6, random_state=seed)
+        assert report.holds is None
+        assert float(report.verdict.epsilon) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"n_canaries": 0}, ValueError, "n_canaries must be at least 1"),
+        ({"n_canaries": 10**5}, ValueError, "take fewer canaries"),
+        ({"size": 0}, ValueError, "size must be finite and not 0"),
+        ({"targets": (1,)}, TypeError, "targets must be a pair"),
+        ({"estimator": 7}, TypeError, "must have a method fit"),
+        ({"estimator": type("Fit", (), {"fit": None})()}, TypeError, "decision_function, predict_proba or predict"),
+    ],
+)
+def test_estimators_that_do_not_fit(options: Any, error: type[Exception], words: str) -> None:
+    arguments = {"estimator": RecordClipping(), "n_canaries": 10, "n_rows": 1, "epsilon": 1} | options
+    with pytest.raises(error, match=words):
+        audit_estimator(**arguments)

@@ -4,19 +4,21 @@ Exact audits evaluate the mechanism's own pmf on every dataset of a stated set, 
 neighboring pairs in both directions, and return an `userdp.report.AuditReport` that can be verified without the
 compiled core. Audits are diagnostics: they look at the data they are given, and their reports contain it.
 
-What can only be run is audited by guesses of fair coins: `audit_samples`, `audit_one_run` and `audit_time` refute
-claims at a stated probability of an error, and acquit nobody.
+What can only be run is audited by guesses of fair coins: `audit_samples`, `audit_one_run`, `audit_estimator` and
+`audit_time` refute claims at a stated probability of an error, and acquit nobody.
 """
 
 from __future__ import annotations
 
 from userdp.audit.audits import audit_dataset, audit_item_level, audit_pair, audit_user_level
+from userdp.audit.estimators import audit_estimator
 from userdp.audit.one_run import audit_one_run, one_run_epsilon
 from userdp.audit.samples import audit_samples
 from userdp.audit.timing import audit_time
 
 __all__ = [
     "audit_dataset",
+    "audit_estimator",
     "audit_item_level",
     "audit_one_run",
     "audit_pair",
