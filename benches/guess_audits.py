@@ -24,7 +24,7 @@ NEVER = 10**9
 
 def float_noise(dataset: Any, rng: random.Random) -> float:
     """Laplace noise of scale 10 by the inverse transform in doubles, which claims 0.1 for a change of 1."""
-    size = -math.log(1.0 - rng.random()) * 10
+    size = -math.log(rng.random() or 0.5) * 10
     return float(dataset[0][0]) + (size if rng.getrandbits(1) else -size)
 
 
