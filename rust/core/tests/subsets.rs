@@ -4,7 +4,10 @@
 
 use num_bigint::BigUint;
 use proptest::prelude::*;
-use userdp_core::subsets::{CountVectors, RevolvingDoor, Subsets, binomial, small_binomial};
+use userdp_core::{
+    exact::binomial::{binomial, small_binomial},
+    subsets::{CountVectors, RevolvingDoor, Subsets},
+};
 
 /// All subsets of {0, ..., n-1} of one size: bit patterns in increasing order are subsets in colexicographic order.
 fn by_bit_patterns(n: usize, size: usize) -> Vec<Vec<usize>> {
@@ -142,5 +145,5 @@ fn numbers_beyond_64_bits_are_refused() {
     assert!(Subsets::new(3, 4).is_err());
     assert!(CountVectors::new(&[1; 70], 35).is_err());
     assert_eq!(CountVectors::new(&[1000, 1000, 1000], 192).map(|v| v.count()).ok(), Some(18_721));
-    assert_eq!(binomial(10, 11), BigUint::ZERO);
+    assert_eq!(binomial(10_u64, 11), BigUint::ZERO);
 }

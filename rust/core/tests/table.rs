@@ -9,9 +9,9 @@ use userdp_core::{
     control::Control,
     table::{
         SKIPPED,
-        choice::{Digester, KEY_BYTES, Rule},
+        choice::Rule,
         columns::Column,
-        index::TableIndex,
+        index::{Digester, KEY_BYTES, TableIndex},
         sums::{Batch, Bounds, KeySums, LEAST_MEMORY, TableSums},
     },
 };

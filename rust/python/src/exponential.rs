@@ -16,17 +16,66 @@ use userdp_core::{
     sampler::exponential::{Draws, Granularity, Rate, draw::check_candidates, numerators, permute_flip},
 };
 
+/// A public rate: what one unit of score is worth, and what draws at this rate promise.
+#[pyclass(frozen, subclass, name = "Rate", module = "userdp._core")]
+pub(crate) struct PyRate {
+    /// Gaps beyond this one weigh the same.
+    #[pyo3(get)]
+    largest_gap: u64,
+    bits_per_unit: BigRational,
+    /// Takes longer than all else about a rate, and few ask for it.
+    certified_epsilon: Box<dyn Fn() -> BigRational + Send + Sync>,
+}
+
+impl PyRate {
+    /// What a class at a rate is made from, by `add_subclass`.
+    pub(crate) fn new(
+        largest_gap: u64,
+        bits_per_unit: BigRational,
+        certified_epsilon: impl Fn() -> BigRational + Send + Sync + 'static,
+    ) -> PyClassInitializer<Self> {
+        Self { largest_gap, bits_per_unit, certified_epsilon: Box::new(certified_epsilon) }.into()
+    }
+}
+
+#[pymethods]
+impl PyRate {
+    /// Bits of weight that one unit of score is worth, as a Fraction.
+    #[getter]
+    fn bits_per_unit(&self) -> BigRational {
+        self.bits_per_unit.clone()
+    }
+
+    /// A bound of the epsilon that draws deliver, as a Fraction.
+    #[getter]
+    fn certified_epsilon_exact(&self) -> BigRational {
+        (self.certified_epsilon)()
+    }
+
+    /// The same, rounded up to a float.
+    #[getter]
+    fn certified_epsilon(&self) -> f64 {
+        rational_to_f64(&(self.certified_epsilon)(), Direction::Up)
+    }
+}
+
 /// The exponential mechanism at one public rate: lower scores are better, or higher ones where `maximize` is true.
-#[pyclass(frozen, name = "ExponentialRate", module = "userdp._core")]
+#[pyclass(frozen, extends = PyRate, name = "ExponentialRate", module = "userdp._core")]
 pub(crate) struct PyExponentialRate(Rate);
 
 #[pymethods]
 impl PyExponentialRate {
     /// The largest rate that is epsilon-DP when no score changes by more than the sensitivity.
     #[new]
-    fn new(epsilon: LevelArgument<'_>, sensitivity: u64, monotone: bool) -> PyResult<Self> {
+    fn new(
+        epsilon: LevelArgument<'_>,
+        sensitivity: u64,
+        monotone: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
         let level = level(&epsilon);
-        run_short(|| Rate::new(&level, sensitivity, monotone)).map(Self)
+        let rate = run_short(|| Rate::new(&level, sensitivity, monotone))?;
+        let base = PyRate::new(rate.largest_gap(), rate.bits_per_unit(), move || rate.certified_epsilon());
+        Ok(base.add_subclass(Self(rate)))
     }
 
     /// One unit of score is worth multiplier 2^-(57 + shift) bits of weight.
@@ -38,30 +87,6 @@ impl PyExponentialRate {
     #[getter]
     fn shift(&self) -> u32 {
         self.0.shift()
-    }
-
-    /// Gaps beyond this one weigh the same.
-    #[getter]
-    fn largest_gap(&self) -> u64 {
-        self.0.largest_gap()
-    }
-
-    /// Bits of weight that one unit of score is worth, as a Fraction.
-    #[getter]
-    fn bits_per_unit(&self) -> BigRational {
-        self.0.bits_per_unit()
-    }
-
-    /// A bound of the epsilon that the integers deliver, as a Fraction.
-    #[getter]
-    fn certified_epsilon_exact(&self) -> BigRational {
-        self.0.certified_epsilon()
-    }
-
-    /// The same, rounded up to a float.
-    #[getter]
-    fn certified_epsilon(&self) -> f64 {
-        rational_to_f64(&self.0.certified_epsilon(), Direction::Up)
     }
 
     /// One draw. Constant time but for the conversion of the result.
@@ -119,40 +144,24 @@ impl PyExponentialRate {
 }
 
 /// Permute-and-flip at one public rate, that of the exponential mechanism.
-#[pyclass(frozen, name = "PermuteAndFlipRate", module = "userdp._core")]
+#[pyclass(frozen, extends = PyRate, name = "PermuteAndFlipRate", module = "userdp._core")]
 pub(crate) struct PyPermuteAndFlipRate(Rate);
 
 #[pymethods]
 impl PyPermuteAndFlipRate {
     /// The largest rate that is epsilon-DP when no score changes by more than the sensitivity.
     #[new]
-    fn new(epsilon: LevelArgument<'_>, sensitivity: u64, monotone: bool) -> PyResult<Self> {
+    fn new(
+        epsilon: LevelArgument<'_>,
+        sensitivity: u64,
+        monotone: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
         let level = level(&epsilon);
-        run_short(|| Rate::new(&level, sensitivity, monotone)).map(Self)
-    }
-
-    /// Gaps beyond this one weigh the same.
-    #[getter]
-    fn largest_gap(&self) -> u64 {
-        self.0.largest_gap()
-    }
-
-    /// Bits of weight that one unit of score is worth, as a Fraction.
-    #[getter]
-    fn bits_per_unit(&self) -> BigRational {
-        self.0.bits_per_unit()
-    }
-
-    /// A bound of the epsilon that the draws deliver, as a Fraction.
-    #[getter]
-    fn certified_epsilon_exact(&self) -> BigRational {
-        permute_flip::certified_epsilon(&self.0)
-    }
-
-    /// The same, rounded up to a float.
-    #[getter]
-    fn certified_epsilon(&self) -> f64 {
-        rational_to_f64(&permute_flip::certified_epsilon(&self.0), Direction::Up)
+        let rate = run_short(|| Rate::new(&level, sensitivity, monotone))?;
+        let base = PyRate::new(rate.largest_gap(), rate.bits_per_unit(), move || {
+            permute_flip::certified_epsilon(&rate)
+        });
+        Ok(base.add_subclass(Self(rate)))
     }
 
     /// One draw. Constant time but for the conversion of the result.

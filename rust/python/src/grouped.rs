@@ -2,17 +2,16 @@
 
 use crate::{
     convert::{LevelArgument, copied, level},
+    exponential::PyRate,
     run::{run, run_short},
     sampler::{PySource, draw_many},
 };
 use num_bigint::BigUint;
-use num_rational::BigRational;
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use userdp_core::{
     control::Control,
     ct::Secret,
-    exact::rounding::{Direction, rational_to_f64},
     sampler::exponential::{GroupedDraws, GroupedRate, Groups, grouped::draw::draw_bits},
 };
 
@@ -32,40 +31,22 @@ pub(crate) fn check_groups(starts: Starts<'_, '_>, scores: Scores<'_, '_>, last:
 
 /// The exponential mechanism at one public rate on the points of a range, in groups of one score each: lower scores are
 /// better. Group j is `starts[j]..=starts[j + 1] - 1`, and the last one ends at `last`; groups may be empty.
-#[pyclass(frozen, name = "GroupedExponentialRate", module = "userdp._core")]
+#[pyclass(frozen, extends = PyRate, name = "GroupedExponentialRate", module = "userdp._core")]
 pub(crate) struct PyGroupedExponentialRate(GroupedRate);
 
 #[pymethods]
 impl PyGroupedExponentialRate {
     /// The largest rate that is epsilon-DP when no point's score changes by more than the sensitivity.
     #[new]
-    fn new(epsilon: LevelArgument<'_>, sensitivity: u64, monotone: bool) -> PyResult<Self> {
+    fn new(
+        epsilon: LevelArgument<'_>,
+        sensitivity: u64,
+        monotone: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
         let level = level(&epsilon);
-        run_short(|| GroupedRate::new(&level, sensitivity, monotone)).map(Self)
-    }
-
-    /// Gaps beyond this one weigh the same.
-    #[getter]
-    fn largest_gap(&self) -> u64 {
-        self.0.largest_gap()
-    }
-
-    /// Bits of weight that one unit of score is worth, as a Fraction.
-    #[getter]
-    fn bits_per_unit(&self) -> BigRational {
-        self.0.bits_per_unit()
-    }
-
-    /// A bound of the epsilon that the integers deliver, as a Fraction.
-    #[getter]
-    fn certified_epsilon_exact(&self) -> BigRational {
-        self.0.certified_epsilon()
-    }
-
-    /// The same, rounded up to a float.
-    #[getter]
-    fn certified_epsilon(&self) -> f64 {
-        rational_to_f64(&self.0.certified_epsilon(), Direction::Up)
+        let rate = run_short(|| GroupedRate::new(&level, sensitivity, monotone))?;
+        let base = PyRate::new(rate.largest_gap(), rate.bits_per_unit(), move || rate.certified_epsilon());
+        Ok(base.add_subclass(Self(rate)))
     }
 
     /// One draw. Constant time but for the conversion of the result.

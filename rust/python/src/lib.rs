@@ -17,10 +17,10 @@ mod exact;
 mod exponential;
 mod family;
 mod grouped;
-mod joint;
 mod local;
 mod matrix;
 mod public;
+mod rows;
 mod run;
 mod sampler;
 mod score;
@@ -64,7 +64,7 @@ mod _core {
     #[pymodule_export]
     use crate::exact::{exp_bounds, exp_weights, ln_bounds};
     #[pymodule_export]
-    use crate::exponential::{PyExponentialRate, PyGranularity, PyPermuteAndFlipRate};
+    use crate::exponential::{PyExponentialRate, PyGranularity, PyPermuteAndFlipRate, PyRate};
     #[pymodule_export]
     use crate::family::{
         family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,
@@ -73,13 +73,13 @@ mod _core {
     #[pymodule_export]
     use crate::grouped::{PyGroupedExponentialRate, check_groups};
     #[pymodule_export]
-    use crate::joint::PyJointRows;
-    #[pymodule_export]
     use crate::local::{PyLocalRandomizer, bits_of_rows, hadamard_transform};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::public::{PyPublicSeed, quantized_masses};
+    #[pymodule_export]
+    use crate::rows::PyRowsOfUsers;
     #[pymodule_export]
     use crate::sampler::{PyRefusalTable, PySource, PyTruncatedDiscreteLaplaceTable, kappa};
     #[pymodule_export]
@@ -97,7 +97,7 @@ mod _core {
     #[pymodule_export]
     use crate::table::{PyTableIndex, PyTableSums, walked_sums};
     #[pymodule_export]
-    use crate::vectors::{PyRowsOfUsers, PyUserVectors};
+    use crate::vectors::{PyJointRows, PyUserVectors};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

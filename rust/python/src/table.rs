@@ -19,9 +19,9 @@ use userdp_core::{
     Result,
     control::Control,
     table::{
-        choice::{Digester, Rule},
+        choice::Rule,
         columns::Column,
-        index::TableIndex,
+        index::{Digester, TableIndex},
         sums::{Batch, Bounds, Splits, TableSums},
         walk::{self, Reach},
     },

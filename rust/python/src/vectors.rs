@@ -1,28 +1,26 @@
-//! Vectors of users, and integer sums of them.
+//! Vectors of users, of records or of rows of linear models in public units, and integer sums of them.
 
 use crate::{
     convert::Items,
-    joint::{OfJoint, PyJointRows},
+    rows::{Numbers, PyRowsOfUsers},
     run::{run, run_short},
 };
 use numpy::{
-    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    ndarray::{Array2, ArrayView2},
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ndarray::Array2,
 };
-use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
-    prelude::*,
-};
+use pyo3::{exceptions::PyValueError, prelude::*};
 use userdp_core::{
     Result,
     control::Control,
     vectors::{
-        Filled, Subset, UserVectors, bins, clip, excess,
+        Filled, LARGEST, Subset, UserVectors, bins, clip, excess,
         gradients::{GradientOptions, Gradients, Loss},
         hadamard::Rotation,
-        means::{Means, MeansOptions, Records},
+        joint::{Joint, Spreads, Units},
+        means::{Means, MeansOptions},
+        moments::Moments,
         norm::Region,
-        rotated::Rotated,
+        rotated::{Mapped, Rotated},
         rows::RowsOfUsers,
         winsorize, within,
     },
@@ -31,86 +29,8 @@ use userdp_core::{
 /// A vector and its occupied bins' counts.
 type Occupied<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
 
-/// Which rows each user has, from the user of every row.
-#[pyclass(frozen, name = "RowsOfUsers", module = "userdp._core")]
-pub(crate) struct PyRowsOfUsers(pub(crate) RowsOfUsers);
-
-#[pymethods]
-impl PyRowsOfUsers {
-    #[new]
-    fn new(py: Python<'_>, users: PyReadonlyArray1<'_, u32>, n_users: usize) -> PyResult<Self> {
-        let codes = users.as_slice()?;
-        run(py, None, |control| RowsOfUsers::new(codes, n_users, control)).map(Self)
-    }
-}
-
-/// A number of a table, as the nearest float.
-trait Number: Element + Copy + Sync {
-    fn float(self) -> f64;
-}
-
-macro_rules! numbers {
-    ($($type:ty: $x:ident => $float:expr),*) => {
-        $(impl Number for $type {
-            #[allow(clippy::cast_lossless)]
-            fn float(self) -> f64 {
-                let $x = self;
-                $float
-            }
-        })*
-    };
-}
-numbers!(f64: x => x, f32: x => f64::from(x), i64: x => x as f64, i32: x => f64::from(x), i16: x => f64::from(x),
-    i8: x => f64::from(x), u64: x => x as f64, u32: x => f64::from(x), u16: x => f64::from(x), u8: x => f64::from(x),
-    bool: x => f64::from(u8::from(x)));
-
-/// A table that is read where it is, a row at a time.
-struct Table<'a, T>(ArrayView2<'a, T>);
-
-impl<T: Number> Records for Table<'_, T> {
-    fn rows(&self) -> usize {
-        self.0.nrows()
-    }
-
-    fn columns(&self) -> usize {
-        self.0.ncols()
-    }
-
-    fn read(&self, row: usize, out: &mut [f64]) {
-        let row = self.0.row(row);
-        if let Some(row) = row.as_slice() {
-            out.iter_mut().zip(row).for_each(|(x, number)| *x = number.float());
-        } else {
-            out.iter_mut().zip(row).for_each(|(x, number)| *x = number.float());
-        }
-    }
-}
-
-/// A table of any of the types of [`Number`].
-pub(crate) struct Numbers(pub(crate) Py<PyAny>);
-
-impl Numbers {
-    /// Calls `work` with the table, which nobody may write to in the meantime.
-    pub(crate) fn with<R>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&dyn Records) -> PyResult<R>,
-    ) -> PyResult<R> {
-        macro_rules! attempt {
-            ($($type:ty),*) => {
-                $(if let Ok(array) = self.0.bind(py).cast::<PyArray2<$type>>() {
-                    let array = array.try_readonly()?;
-                    return work(&Table(array.as_array()));
-                })*
-            };
-        }
-        attempt!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8, bool);
-        Err(PyTypeError::new_err("X must be a matrix of real numbers in the machine's byte order"))
-    }
-}
-
 /// What vectors are made of.
-pub(crate) enum Made {
+enum Made {
     Means {
         records: Numbers,
         rows: Py<PyRowsOfUsers>,
@@ -141,7 +61,7 @@ pub(crate) enum Made {
 
 /// A vector for each user, made anew whenever it is needed.
 #[pyclass(frozen, name = "UserVectors", module = "userdp._core")]
-pub(crate) struct PyUserVectors(pub(crate) Made);
+pub(crate) struct PyUserVectors(Made);
 
 /// Integers for Python.
 type Integers<'py> = Bound<'py, PyArray1<i64>>;
@@ -150,7 +70,7 @@ type Integers<'py> = Bound<'py, PyArray1<i64>>;
 type Sum<'a, T> = &'a (dyn Fn(&dyn UserVectors, &Control) -> Result<T> + Sync);
 
 /// Called with (users done, users in all).
-pub(crate) type Progress = Option<Py<PyAny>>;
+type Progress = Option<Py<PyAny>>;
 
 impl PyUserVectors {
     fn sum<T: Send>(&self, py: Python<'_>, progress: Progress, sum: Sum<'_, T>) -> PyResult<T> {
@@ -179,7 +99,7 @@ impl PyUserVectors {
 }
 
 /// A loss by its name.
-pub(crate) fn loss_of(name: &str, parameter: f64) -> PyResult<Loss> {
+fn loss_of(name: &str, parameter: f64) -> PyResult<Loss> {
     match name {
         "logistic" => Ok(Loss::Logistic),
         "hinge" => Ok(Loss::Hinge(parameter)),
@@ -381,5 +301,150 @@ impl PyUserVectors {
             self.sum(py, progress, &|vectors, control| within::counts_at_most(vectors, levels, control))?;
         let counts = Array2::from_shape_vec(shape, counts);
         Ok(counts.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
+    }
+}
+
+/// Users' rows, with targets as a last column where there are any, in public units.
+#[pyclass(frozen, name = "JointRows", module = "userdp._core")]
+pub(crate) struct PyJointRows {
+    records: Numbers,
+    targets: Option<Py<PyArray1<f64>>>,
+    rows: Py<PyRowsOfUsers>,
+    region: Region,
+    units: Option<Units>,
+}
+
+/// A vector for each user, made of joint rows.
+enum OfJoint {
+    Means,
+    Spreads(Vec<f64>),
+    Gradients { labels: Py<PyArray1<f64>>, options: GradientOptions, matrix: Vec<f64> },
+}
+
+/// Work on rows.
+type Work<'a, T> = &'a (dyn Fn(&Joint<'_>, &RowsOfUsers, &Control) -> Result<T> + Sync);
+
+impl PyJointRows {
+    fn with<T: Send>(&self, py: Python<'_>, progress: Progress, work: Work<'_, T>) -> PyResult<T> {
+        self.records.with(py, |records| {
+            let targets = self.targets.as_ref().map(|targets| targets.bind(py).try_readonly()).transpose()?;
+            let targets = targets.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
+            let (rows, units) = (&self.rows.get().0, self.units.as_ref());
+            run(py, progress, |control| {
+                work(&Joint::new(records, targets, self.region, units)?, rows, control)
+            })
+        })
+    }
+
+    /// Sums vectors that are made of these rows.
+    fn sum<T: Send>(
+        &self,
+        py: Python<'_>,
+        made: &OfJoint,
+        progress: Progress,
+        sum: Sum<'_, T>,
+    ) -> PyResult<T> {
+        match made {
+            OfJoint::Means => {
+                let options = MeansOptions::default();
+                self.with(py, progress, &|joint, rows, control| {
+                    sum(&Means::new(joint, rows, &options)?, control)
+                })
+            }
+            OfJoint::Spreads(center) => self.with(py, progress, &|joint, rows, control| {
+                sum(&Spreads::new(joint, rows, center)?, control)
+            }),
+            OfJoint::Gradients { labels, options, matrix } => {
+                let labels = labels.bind(py).try_readonly()?;
+                let labels = labels.as_slice()?;
+                self.with(py, progress, &|joint, rows, control| {
+                    sum(&Mapped::new(&Gradients::new(joint, labels, rows, options)?, matrix)?, control)
+                })
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl PyJointRows {
+    /// Rows whose features are in the ball ("l2") or cube ("max") of radius 1, and targets in -1..=1.
+    #[new]
+    #[pyo3(signature = (records, targets, rows, norm, center = None, factor = None))]
+    fn new(
+        records: Py<PyAny>,
+        targets: Option<Py<PyArray1<f64>>>,
+        rows: Py<PyRowsOfUsers>,
+        norm: &str,
+        center: Option<Items<f64>>,
+        factor: Option<Items<f64>>,
+    ) -> PyResult<Self> {
+        let region = if norm == "max" { Region::Cube(1.0) } else { Region::Ball(1.0) };
+        let units = match (center, factor) {
+            (Some(center), Some(factor)) => Some(Units { center: center.0, factor: factor.0 }),
+            (None, None) => None,
+            _ => return Err(PyValueError::new_err("center and factor go together")),
+        };
+        Ok(Self { records: Numbers(records), targets, rows, region, units })
+    }
+
+    /// The mean of every user's rows.
+    fn means(slf: Py<Self>) -> PyUserVectors {
+        PyUserVectors(Made::Joint { of: slf, made: OfJoint::Means })
+    }
+
+    /// How far every user's rows are from a center, column by column.
+    fn spreads(slf: Py<Self>, center: Items<f64>) -> PyUserVectors {
+        PyUserVectors(Made::Joint { of: slf, made: OfJoint::Spreads(center.0) })
+    }
+
+    /// A matrix times the mean gradient of every user's rows at theta.
+    #[pyo3(signature = (labels, *, loss, parameter, theta, matrix, intercept))]
+    #[allow(clippy::too_many_arguments)]
+    fn gradients(
+        slf: Py<Self>,
+        labels: Py<PyArray1<f64>>,
+        loss: &str,
+        parameter: f64,
+        theta: Items<f64>,
+        matrix: Items<f64>,
+        intercept: bool,
+    ) -> PyResult<PyUserVectors> {
+        let loss = loss_of(loss, parameter)?;
+        // Numbers in units are bounded: nothing is clipped.
+        let options = GradientOptions { loss, theta: theta.0, bound: LARGEST, intercept, kernel: None };
+        let made = OfJoint::Gradients { labels, options, matrix: matrix.0 };
+        Ok(PyUserVectors(Made::Joint { of: slf, made }))
+    }
+
+    /// How many users have second moments of at most each Frobenius norm.
+    #[pyo3(signature = (radii, constant, progress = None))]
+    fn norm_counts<'py>(
+        &self,
+        py: Python<'py>,
+        radii: PyReadonlyArray1<'py, f64>,
+        constant: bool,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let radii = radii.as_slice()?;
+        let counts = self.with(py, progress, &|joint, rows, control| {
+            Moments::new(joint, rows, constant, None)?.norm_counts(radii, control)
+        })?;
+        Ok(counts.into_pyarray(py))
+    }
+
+    /// The sum of users' second moments, clipped in Frobenius norm, in steps of the grid: the upper triangle.
+    #[pyo3(signature = (radius, grid, constant, progress = None))]
+    fn moment_sum<'py>(
+        &self,
+        py: Python<'py>,
+        radius: u32,
+        grid: f64,
+        constant: bool,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let sums = self.with(py, progress, &|joint, rows, control| {
+            Moments::new(joint, rows, constant, None)?.clipped_sum(radius, grid, control)
+        })?;
+        Ok(sums.into_pyarray(py))
     }
 }

@@ -16,19 +16,15 @@
 //!
 //! Paper: [GKM21, Lemma 13], [GKM21, Theorem 29], [GKM21, Algorithm 4].
 
-pub mod bits;
 pub mod favor;
 pub mod hadamard;
 pub mod randomized_response;
 pub mod subset;
-pub mod transform;
 
-pub use bits::bits_of_rows;
 pub use favor::Favor;
-pub use hadamard::HadamardResponse;
-pub use randomized_response::RandomizedResponse;
+pub use hadamard::{HadamardResponse, walsh_hadamard};
+pub use randomized_response::{RandomizedResponse, bits_of_rows};
 pub use subset::SubsetSelection;
-pub use transform::walsh_hadamard;
 
 use crate::{Error, Result, control::Control, ct, ct::Secret, rng::Source};
 

@@ -7,12 +7,10 @@
 mod distribution;
 mod divergence;
 mod noise;
-mod permutation;
 mod reports;
 mod search;
 
 pub use distribution::NegativeBinomialDistribution;
 pub use divergence::{Change, divergence};
 pub use noise::{Goal, ShuffleNoise};
-pub use permutation::permute;
-pub use reports::{Reports, reports};
+pub use reports::{Reports, permute, reports};

@@ -11,13 +11,11 @@
 //! is revealed, and nothing else of what is drawn.
 
 mod build;
-mod certificate;
-mod distribution;
 mod power;
 
-use super::Table;
+use super::{SIZE_LIMIT, Table};
 use crate::{
-    Result,
+    Error, Result,
     control::Control,
     ct::{self, Secret, wide},
     exact::{Natural, Rational},
@@ -27,6 +25,8 @@ use zeroize::Zeroize;
 
 /// Releases between two looks at the control, and the most trials of one request for random bytes.
 const BLOCK: usize = 1 << 9;
+/// Weights between two looks at the control.
+const WEIGHTS: u64 = 1 << 12;
 /// Random bytes of a trial: two words of 128 bits and one of 64.
 const TRIAL_BYTES: usize = 40;
 /// Fraction bits of an exponent of 2, of which 6 bits are whole.
@@ -92,9 +92,26 @@ impl DiscreteGaussian {
     /// The weights of x = 0, 1, ..., support: the noise is x, and -x, with probability proportional to them, exactly.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] for more than [`super::SIZE_LIMIT`] values of x; [`crate::Error::Canceled`].
+    /// [`crate::Error::TooLarge`] for more than [`SIZE_LIMIT`] values of x; [`crate::Error::Canceled`].
     pub fn weights(&self, control: &Control) -> Result<Vec<Natural>> {
-        distribution::weights(self, control)
+        if self.support() >= SIZE_LIMIT / 2 {
+            return Err(Error::too_large(format!(
+                "the distribution has 2 * {} + 1 probabilities, above {SIZE_LIMIT}; choose a smaller sigma_squared on a coarser grid",
+                self.support()
+            )));
+        }
+        let cell = 1_u64 << self.slope.cell_bits;
+        let mut weights = Vec::new();
+        // The mass of the cell times the number of accepting words.
+        for (k, mass) in (0_u64..).zip(&self.masses) {
+            for low in 0..cell {
+                if low % WEIGHTS == 0 {
+                    control.check()?;
+                }
+                weights.push(mass * self.slope.accepting(k, low));
+            }
+        }
+        Ok(weights)
     }
 
     /// The trial that random bytes stand for: 16 for the acceptance and the sign, 8 for the place in the cell, 16 for the

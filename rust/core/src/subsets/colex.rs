@@ -1,7 +1,6 @@
 //! Subsets of one size in colexicographic order: the one with the smaller largest element comes first, and so on down.
 
-use super::small_binomial;
-use crate::{Error, Result};
+use crate::{Error, Result, exact::binomial::small_binomial};
 
 /// The subsets of {0, ..., n-1} of size r, as increasing lists; at most 2^64 - 1 of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

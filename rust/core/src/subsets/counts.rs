@@ -1,7 +1,10 @@
 //! Count vectors: how many users of each kind are chosen, for a given total.
 
-use super::binomial;
-use crate::{Error, Result, exact::Natural, memory::zeros};
+use crate::{
+    Error, Result,
+    exact::{Natural, binomial::binomial},
+    memory::zeros,
+};
 
 /// Entries of the table of numbers of vectors.
 const LARGEST_TABLE: usize = 1 << 27;

@@ -1,6 +1,7 @@
 //! Subsets of one size in revolving-door order: each step takes one element out and puts one in.
 
-use super::{Subsets, colex::largest_element, small_binomial};
+use super::{Subsets, colex::largest_element};
+use crate::exact::binomial::small_binomial;
 
 /// One step: `leaves` is replaced by `enters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,17 @@
-//! Values by exact codes.
+//! Values by exact codes, and keyed digests of them.
 
-use super::choice::Digester;
 use crate::{Error, Result, control::Control, memory::room};
 use hashbrown::HashTable;
 use rayon::prelude::*;
+use siphasher::sip128::SipHasher24 as Sip128;
 use std::{
     cmp::Ordering,
     fmt,
     hash::{BuildHasher, RandomState},
 };
+
+/// The length of a key of hashes, in bytes: half for digests of values, half for pairs of digests.
+pub const KEY_BYTES: usize = 32;
 
 /// Values between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
@@ -24,6 +27,55 @@ const MISSING: u32 = u32::MAX;
 
 /// Bytes in front of a text, which are its length.
 const LENGTH: usize = size_of::<u64>();
+
+/// Keyed digests of values: SipHash-2-4 of 128 bits, of a byte for the kind and the bytes of the value.
+///
+/// An integer is a zero byte and its 8 bytes in little-endian order, a text a one byte and its own bytes.
+#[derive(Clone)]
+pub struct Digester(Sip128);
+
+/// A key of hashes in its two halves.
+pub(super) fn halves(key: &[u8; KEY_BYTES]) -> ([u8; 16], [u8; 16]) {
+    let (mut first, mut second) = ([0; 16], [0; 16]);
+    first.copy_from_slice(&key[..16]);
+    second.copy_from_slice(&key[16..]);
+    (first, second)
+}
+
+impl fmt::Debug for Digester {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Digester(..)")
+    }
+}
+
+impl Digester {
+    /// Digests by the first half of a key.
+    pub fn new(key: &[u8; KEY_BYTES]) -> Self {
+        Self(Sip128::new_with_key(&halves(key).0))
+    }
+
+    /// Of an integer.
+    pub fn integer(&self, value: i64) -> [u64; 2] {
+        let mut bytes = [0; 9];
+        bytes[1..].copy_from_slice(&value.to_le_bytes());
+        self.digest(&bytes)
+    }
+
+    /// Of a text.
+    pub fn text(&self, value: &[u8]) -> [u64; 2] {
+        use std::hash::Hasher;
+        let mut hasher = self.0;
+        hasher.write(&[1]);
+        hasher.write(value);
+        let digest = siphasher::sip128::Hasher128::finish128(&hasher);
+        [digest.h1, digest.h2]
+    }
+
+    fn digest(&self, bytes: &[u8]) -> [u64; 2] {
+        let digest = self.0.hash(bytes);
+        [digest.h1, digest.h2]
+    }
+}
 
 /// Distinct values, integers and texts, by the codes 0, 1, ... in the order in which they first came.
 ///

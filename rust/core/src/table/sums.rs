@@ -3,8 +3,9 @@
 use super::{
     PARTS, SKIPPED,
     cells::{Cell, UserCells},
-    choice::{Choice, Digester, Rule},
+    choice::{Choice, Rule},
     columns::{Column, Kept},
+    index::Digester,
     partition::Workspace,
     rows::Rows,
     totals::{Outgoing, Totals, Widths},

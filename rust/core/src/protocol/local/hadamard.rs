@@ -1,7 +1,11 @@
-//! Hadamard response: a column in which the item's row of Sylvester's matrix is +1, or one in which it is -1.
+//! Hadamard response: a column in which the item's row of Sylvester's matrix is +1, or one in which it is -1; and the
+//! transform by that matrix of the counts of columns.
 
 use super::{Favor, ITEMS_LIMIT, Items, report_each, split_word};
-use crate::{Result, control::Control, ct, exact::Level, rng::Source};
+use crate::{Error, Result, control::Control, ct, exact::Level, rng::Source};
+
+/// Steps between two looks at the control.
+const CHECK_EVERY: usize = 1 << 20;
 
 /// Symbols 0, ..., K - 1 for the least power of two K > k. Item u has row u + 1 of the K x K matrix with entries
 /// (-1)^(number of ones of row & column); row 0 is constant, and nobody's.
@@ -59,6 +63,38 @@ impl HadamardResponse {
             Ok(())
         })
     }
+}
+
+/// Replaces counts of columns by the sums S(row) = sum over columns of (-1)^(number of ones of row & column) times the
+/// count, in K log2 K steps. The counts are public.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] unless there are a power of two many, of absolute values that sum to less than 2^63;
+/// [`Error::Canceled`].
+pub fn walsh_hadamard(counts: &mut [i64], control: &Control) -> Result<()> {
+    if !counts.len().is_power_of_two() {
+        return Err(Error::invalid("counts", format!("must be a power of two many; got {}", counts.len())));
+    }
+    // Every number on the way is a signed sum of counts.
+    let total = counts.iter().try_fold(0_u64, |sum, count| sum.checked_add(count.unsigned_abs()));
+    if total.is_none_or(|total| total > i64::MAX.unsigned_abs()) {
+        return Err(Error::invalid("counts", "must sum to less than 2^63"));
+    }
+    let mut half = 1;
+    while half < counts.len() {
+        for (index, pair) in counts.chunks_exact_mut(2 * half).enumerate() {
+            if index * half % CHECK_EVERY == 0 {
+                control.check()?;
+            }
+            let (left, right) = pair.split_at_mut(half);
+            for (a, b) in left.iter_mut().zip(right) {
+                // Wrapping: the sums are checked above.
+                (*a, *b) = (a.wrapping_add(*b), a.wrapping_sub(*b));
+            }
+        }
+        half *= 2;
+    }
+    Ok(())
 }
 
 ct::kernel! {

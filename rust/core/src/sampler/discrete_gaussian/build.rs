@@ -1,14 +1,18 @@
-//! Cells, their masses and the slope within them, from sigma^2.
+//! Cells, their masses, the slope within them, and how far the noise is from the ideal distribution, from sigma^2.
 
-use super::{DiscreteGaussian, Slope, certificate};
+use super::{DiscreteGaussian, Slope};
 use crate::{
     Error, Result,
     exact::{
-        Integer, Natural, Rational, exp::exp_floor, ln::ln, rounding::Direction, rounding::rational_to_f64,
+        Integer, Natural, Rational,
+        exp::{exp, exp_floor},
+        ln::ln,
+        rounding::Direction,
+        rounding::rational_to_f64,
     },
     sampler::Table,
 };
-use num_traits::{One, ToPrimitive};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 
 /// sigma^2 is at least 1 / this: below, all noise is 0 but with a probability of 2^-71.
 const LEAST_DENOMINATOR: i64 = 100;
@@ -20,6 +24,10 @@ const REACH: i64 = 139;
 const MOST_CELLS: u64 = 24;
 /// Fraction bits of the ideal masses of cells.
 const MASS_BITS: u32 = 192;
+/// Fraction bits of the bound that is shown.
+const SHOWN_BITS: u32 = 128;
+/// The ideal masses are enclosed to this many bits.
+const PRECISION: i64 = 256;
 
 pub(super) fn build(sigma_squared: Rational) -> Result<DiscreteGaussian> {
     let least = Rational::new(Integer::one(), LEAST_DENOMINATOR.into());
@@ -42,7 +50,7 @@ pub(super) fn build(sigma_squared: Rational) -> Result<DiscreteGaussian> {
     let rest = (Natural::one() << 128_u32) - masses.iter().sum::<Natural>();
     masses[0] += rest;
     let slope = slope(&sigma_squared, cell_bits);
-    let distance = certificate::distance(&sigma_squared, cell_bits, &masses);
+    let distance = distance(&sigma_squared, cell_bits, &masses);
     let cells = Table::new(&masses)?;
     Ok(DiscreteGaussian { sigma_squared, masses, cells, distance, slope })
 }
@@ -76,4 +84,32 @@ fn slope(sigma_squared: &Rational, cell_bits: u32) -> Slope {
     let places = scaled.bits().saturating_sub(128);
     let rate = (scaled >> places).to_u128().unwrap_or(0);
     Slope { cell_bits, rate, places: places.to_u32().unwrap_or(0) }
+}
+
+/// A bound of the total variation between the noise of these masses of cells and the ideal distribution on all integers.
+///
+/// With v(x) = e^(-x^2 / (2 sigma^2)) it is the sum of what is cut off, 2 v(L), of the relative error of acceptances,
+/// 2^-100, and of four times the errors of the masses: `docs/proofs/discrete_gaussian.md`.
+fn distance(sigma_squared: &Rational, cell_bits: u32, masses: &[Natural]) -> Rational {
+    let ideal = |k: usize| {
+        let square = Rational::from_integer(Integer::from(k << cell_bits).pow(2));
+        exp(&(-square / (sigma_squared * Integer::from(2))), PRECISION)
+    };
+    let enclosures: Vec<_> = (0..masses.len()).map(ideal).collect();
+    // Any number near the sum of the ideal masses will do.
+    let total: Rational = enclosures.iter().map(|mass| mass.lower.to_rational()).sum();
+    let errors: Rational = masses
+        .iter()
+        .zip(&enclosures)
+        .map(|(mass, ideal)| {
+            let share = &total * Rational::new(mass.clone().into(), Integer::one() << 128_u32);
+            let (low, high) = (ideal.lower.to_rational(), ideal.upper.to_rational());
+            (&share - low).abs().max((share - high).abs())
+        })
+        .fold(Rational::zero(), |sum, error| sum + error);
+    let cut_off = ideal(masses.len()).upper.to_rational();
+    let acceptances = Rational::new(Integer::one(), Integer::one() << 100_u32);
+    let bound = cut_off * Integer::from(2) + acceptances + errors * Integer::from(4);
+    let unit = Integer::one() << SHOWN_BITS;
+    Rational::new((bound * &unit).ceil().to_integer(), unit)
 }
