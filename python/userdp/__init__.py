@@ -47,11 +47,17 @@ if TYPE_CHECKING:
         SymmetricAlgorithm,
         finite_algorithm,
     )
-    from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_user_level
+    from userdp.audit import audit_dataset, audit_item_level, audit_pair, audit_sensitivity, audit_user_level
     from userdp.delstab import BOTTOM, DelStab
     from userdp.divergence import hockey_stick, is_indistinguishable
     from userdp.exact import Bounds, LogRatio, Pmf, exact_pmf
-    from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError, TooFewUsersWarning
+    from userdp.exceptions import (
+        BudgetError,
+        InsecureRandomnessWarning,
+        NotDeterministicError,
+        PrivacyBudgetError,
+        TooFewUsersWarning,
+    )
     from userdp.item_to_user import audit_perfect_generalization
     from userdp.lddp import (
         LDDPResult,
@@ -66,11 +72,11 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "algorithms": "AdditiveAlgorithm FiniteAlgorithm SummedScoreEM SymmetricAlgorithm finite_algorithm",
-    "audit": "audit_dataset audit_item_level audit_pair audit_user_level",
+    "audit": "audit_dataset audit_item_level audit_pair audit_sensitivity audit_user_level",
     "delstab": "BOTTOM DelStab",
     "divergence": "hockey_stick is_indistinguishable",
     "exact": "Bounds LogRatio Pmf exact_pmf",
-    "exceptions": "BudgetError InsecureRandomnessWarning PrivacyBudgetError TooFewUsersWarning",
+    "exceptions": "BudgetError InsecureRandomnessWarning NotDeterministicError PrivacyBudgetError TooFewUsersWarning",
     "item_to_user": "audit_perfect_generalization",
     "lddp": "LDDPResult PairwiseResult check_lddp pairwise_indistinguishable pairwise_max_divergence",
     "mechanisms": "TruncatedDiscreteLaplace",
@@ -110,6 +116,7 @@ __all__ = [
     "InsecureRandomnessWarning",
     "LDDPResult",
     "LogRatio",
+    "NotDeterministicError",
     "PairwiseResult",
     "Pmf",
     "PrivacyBudgetError",
@@ -121,6 +128,7 @@ __all__ = [
     "audit_item_level",
     "audit_pair",
     "audit_perfect_generalization",
+    "audit_sensitivity",
     "audit_stability",
     "audit_user_level",
     "check_lddp",

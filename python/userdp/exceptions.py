@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "InsecureRandomnessWarning", "PrivacyBudgetError", "TooFewUsersWarning"]
+__all__ = [
+    "BudgetError",
+    "InsecureRandomnessWarning",
+    "NotDeterministicError",
+    "PrivacyBudgetError",
+    "TooFewUsersWarning",
+]
 
 
 class BudgetError(ValueError):
@@ -11,6 +17,10 @@ class BudgetError(ValueError):
 
 class InsecureRandomnessWarning(UserWarning):
     """Draws are reproducible from an integer ``random_state``: for tests, and private for nobody."""
+
+
+class NotDeterministicError(ValueError):
+    """A function under audit gives different outputs on the same table; the message names the table and both."""
 
 
 class PrivacyBudgetError(ValueError):

@@ -22,7 +22,7 @@ pytest.importorskip("sklearn")
 import userdp
 from userdp.accounting import PrivacyCost, PrivacyLedger, PrivacyLossDistribution
 from userdp.algorithms import AdditiveAlgorithm, finite_algorithm
-from userdp.audit import audit_dataset, audit_one_run, audit_user_level
+from userdp.audit import audit_dataset, audit_one_run, audit_sensitivity, audit_user_level
 from userdp.concepts import Thresholds
 from userdp.exact import Bounds, LogRatio
 from userdp.item_to_user import audit_perfect_generalization
@@ -84,6 +84,9 @@ MAKERS: dict[str, Callable[[], str]] = {
     "comparison": lambda: compare_methods("mean", n_users=1000, m=64, epsilon=1).to_json(),
     "agreement": lambda: AgreementEstimate(
         agreed=90, trials=100, defaults=3, probability=Bounds(0.8, 0.96), confidence=0.99
+    ).to_json(),
+    "sensitivity": lambda: audit_sensitivity(
+        lambda rows: {row["x"]: 1 for row in rows}, schema={"x": (None, 1.5)}, user="who", l1=1, max_users=2
     ).to_json(),
     "composition": lambda: (
         PrivacyLossDistribution.pure("0.1")

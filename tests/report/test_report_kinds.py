@@ -25,7 +25,7 @@ pytest.importorskip("highspy")
 
 from userdp.accounting import PrivacyCost, PrivacyLedger, PrivacyLossDistribution
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algorithm
-from userdp.audit import audit_dataset, audit_one_run, audit_user_level
+from userdp.audit import audit_dataset, audit_one_run, audit_sensitivity, audit_user_level
 from userdp.checker import check as checker
 from userdp.checker import values
 from userdp.delstab import DelStab
@@ -83,6 +83,16 @@ def optimal(**arguments: Any) -> Report:
     """The certificate of the best guess of what a user has."""
     known = {"universe": ("a", "b"), "n_users": 1, "epsilon": LogRatio(2)}
     return optimal_mechanism(lambda users, guess: 1 - users.count((guess,)), **(known | arguments)).certificate
+
+
+def visits(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Rows of each town, of two towns."""
+    return {town: sum(row["town"] == town for row in rows) for town in ("a", "b")}
+
+
+def mean_of_today(rows: list[tuple[float]]) -> float:
+    """A sum over a number that nobody made public."""
+    return sum(row[0] for row in rows) / len(rows) if rows else 0.0
 
 
 EVEN = {0: "1/2", 1: "1/2"}
@@ -159,6 +169,12 @@ MAKERS: dict[str, Callable[[], Report]] = {
         (PrivacyLossDistribution.gaussian(5), 1),
     ),
     "composition on a lattice": lambda: composed((PrivacyLossDistribution.pure("ln(3/2)"), 20)),
+    "sensitivity": lambda: audit_sensitivity(
+        visits, schema={"town": ("a", "b")}, user="who", l1=4, linf=2, l2_squared=9, max_users=2, total_rows=3
+    ),
+    "violated sensitivity": lambda: audit_sensitivity(
+        mean_of_today, schema={"x": float}, frame="tuples", alphabets={"x": [0.5, 1.0]}, l0=1, l1="1/3", max_users=2
+    ),
     "optimality": lambda: optimal(delta="1/10"),
     "optimality of a mean": lambda: optimal(objective="bayes", symmetries=()),
     "optimality of a sum": lambda: (
@@ -172,7 +188,7 @@ MAKERS: dict[str, Callable[[], Report]] = {
     ),
 }
 MAKERS = {name: cache(make) for name, make in MAKERS.items()}
-RECOMPUTED = ("audit", "lddp", "generalization", "stability", "guesses")
+RECOMPUTED = ("audit", "lddp", "generalization", "stability", "guesses", "sensitivity")
 """Kinds of which numbers are computed again, from the report alone."""
 ALONE = ("composition", "optimality")
 """Kinds that prove their claim, with nothing else."""
@@ -359,6 +375,32 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("guesses by time", forge(neighbors="replace"), "inputs are what is timed"),
     ("guesses by time", forge(delta="1/2"), "no delta"),
     ("guesses by time", at("verdict", "right", to=10**6), "too many guesses"),
+    ("violated sensitivity", forge(holds=True), "holds is not what was found"),
+    ("sensitivity", forge(holds=None), "holds is not what was found"),
+    ("sensitivity", forge(claim=["1", "1", "1", "1"]), "holds is not what was found"),
+    ("sensitivity", forge(claim=[None] * 4), "holds is not what was found"),
+    ("sensitivity", forge(form_dependent=True), "holds is not what was found"),
+    ("sensitivity", forge(complete=False), "holds is not what was found"),
+    ("sensitivity", forge(tables=3), "do not add up"),
+    ("sensitivity", forge(all_tables=3), "tables"),
+    ("sensitivity", forge(total_rows=4), "tables"),
+    ("sensitivity", forge(max_users=65), "too large"),
+    ("sensitivity", forge(witness=None), "a witness is needed exactly"),
+    ("sensitivity", forge(worst=["1", "1", "1", "1"]), "the witness is worse than the worst"),
+    ("sensitivity", forge(worst=["1", "2", "2", "1"]), "norms do not agree"),
+    ("sensitivity", forge(worst=["infinite", "1", "1", "1"]), "infinite in some norms alone"),
+    ("sensitivity", at("witness", "change", to=["1", "1", "1", "1"]), "change is not what the outputs say"),
+    ("sensitivity", at("witness", "user", to=7), "who changes has no name"),
+    ("sensitivity", at("witness", "first", to=[[0, "c"]]), "no letter"),
+    ("sensitivity", at("witness", "first", to=[[9, "a"]]), "of nobody"),
+    ("sensitivity", at("witness", "first", to=[[0, "a"], [1, "a"]]), "differ in more than one user"),
+    ("sensitivity", at("witness", "first", to=[[0, "a"]] * 3), "larger than is said"),
+    ("sensitivity", at("ids", 1, to=0), "twice"),
+    ("sensitivity", at("columns", 0, 0, to="who"), "two columns have one name"),
+    ("sensitivity", at("columns", 0, 2, to=[]), "no letters"),
+    ("violated sensitivity", forge(claim=[None, "1", None, None]), "holds is not what was found"),
+    ("violated sensitivity", forge(slack="100"), "holds is not what was found"),
+    ("violated sensitivity", at("witness", "first", to=[["0x1.0p+0"]]), "value"),
     ("optimality", forge(value="1/2"), "value is not what the table loses"),
     ("optimality", forge(lower_bound="1"), "lower_bound is not what mu and y prove"),
     ("optimality", forge(delta="1/11"), "the table is not private"),
@@ -401,6 +443,10 @@ EXTREME: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("composition", forge(bits=10**4000, cut=HUGE, delta=f"1/{HUGE}")),
     ("composition", at("releases", 0, "epsilon", to={"ratio": HUGE, "exponent": HUGE})),
     ("composition", at("releases", 0, "count", to=10**4000)),
+    ("sensitivity", forge(max_users=10**4000)),
+    ("sensitivity", forge(total_rows=10**4000, max_rows=10**4000)),
+    ("sensitivity", forge(tables=10**4000, slack=f"1/{HUGE}")),
+    ("violated sensitivity", forge(worst=[HUGE, HUGE, HUGE, HUGE], claim=[None, HUGE, None, None])),
     ("optimality", at("world", "n_users", to=10**4000)),
     ("optimality", at("world", "n_examples", to=10**9)),
     ("optimality", forge(total=HUGE, scale=HUGE)),

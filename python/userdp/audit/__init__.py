@@ -6,6 +6,9 @@ compiled core. Audits are diagnostics: they look at the data they are given, and
 
 What can only be run is audited by guesses of fair coins: `audit_samples`, `audit_one_run`, `audit_estimator` and
 `audit_time` refute claims at a stated probability of an error, and acquit nobody.
+
+`audit_sensitivity` is about functions that state no distribution: what other people's code computes before it adds
+noise, on all small tables of plain and hostile values. Its tables are made up.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from userdp.audit.audits import audit_dataset, audit_item_level, audit_pair, aud
 from userdp.audit.estimators import audit_estimator
 from userdp.audit.one_run import audit_one_run, one_run_epsilon
 from userdp.audit.samples import audit_samples
+from userdp.audit.sensitivity import audit_sensitivity
 from userdp.audit.timing import audit_time
 
 __all__ = [
@@ -23,6 +27,7 @@ __all__ = [
     "audit_one_run",
     "audit_pair",
     "audit_samples",
+    "audit_sensitivity",
     "audit_time",
     "audit_user_level",
     "one_run_epsilon",

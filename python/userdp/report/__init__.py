@@ -15,6 +15,7 @@ from userdp.report.generalization import GeneralizationReport, GeneralizationWit
 from userdp.report.guesses import Guesses, GuessReport
 from userdp.report.lddp import LDDPResult
 from userdp.report.optimality import OptimalityCertificate
+from userdp.report.sensitivity import SensitivityReport, SensitivityWitness
 from userdp.report.stability import ItemStability, SeedStability, StabilityReport
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "Prediction",
     "Report",
     "SeedStability",
+    "SensitivityReport",
+    "SensitivityWitness",
     "StabilityReport",
     "Verification",
     "Witness",

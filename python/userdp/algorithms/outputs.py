@@ -1,0 +1,314 @@
+"""What a deterministic function of a table returns: exact numbers by key, and how far two such outputs are apart.
+
+Numbers are taken as what they are: floats as dyadic fractions, integers of any length. What is no finite number (NaN,
+infinities, nothing, a text, an exception) stands for itself, and differs infinitely from everything else: noise that
+is added to it hides nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from userdp.exact.encoding import NAN
+
+Entry: TypeAlias = "int | Fraction | str"
+"""A number, or in words what stands there in place of one."""
+Size: TypeAlias = "int | Fraction | float"
+"""Exact, or infinite."""
+NORMS = ("l0", "l1", "l2_squared", "linf")
+MOST_NESTED = 8
+"""Of outputs in outputs."""
+RAISES = "raises"
+"""The form of an output where the function raised an exception."""
+KEYED = ("mapping", "set", "frame")
+"""Forms in which an entry that is not there may stand for 0."""
+
+
+class Output(NamedTuple):
+    """An output: its form, and its entries by key."""
+
+    form: str
+    entries: Mapping[Hashable, Entry]
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for equal outputs only."""
+        return self.form, frozenset(self.entries.items())
+
+
+class Change(NamedTuple):
+    """How far two outputs are apart: how many numbers differ, the sum of changes, of their squares, and the largest."""
+
+    l0: Size
+    l1: Size
+    l2_squared: Size
+    linf: Size
+
+
+NONE = Change(0, 0, 0, 0)
+INFINITE = Change(math.inf, math.inf, math.inf, math.inf)
+
+
+def worse(one: Change, other: Change) -> Change:
+    """The larger of two changes in each norm."""
+    return Change(*(max(a, b) for a, b in zip(one, other, strict=True)))
+
+
+class UnreadableOutput(ValueError):
+    """An output that is no function of keys, or whose keys nobody named."""
+
+
+def change_between(one: Output, other: Output, *, missing_is_zero: bool = False) -> Change:
+    """The exact change from one output to the other.
+
+    Infinite where the forms differ, where a key is on one side only (unless it then counts as 0), and where anything
+    but a number meets something else.
+    """
+    if one.form != other.form or one.form == RAISES:
+        return NONE if one == other else INFINITE
+    first, second = one.entries, other.entries
+    if first.keys() != second.keys():
+        if not missing_is_zero or one.form not in KEYED:
+            return INFINITE
+        keys: Any = {**first, **second}
+    else:
+        keys = first
+    steps: list[Any] = []
+    for key in keys:
+        a, b = first.get(key, 0), second.get(key, 0)
+        if a != b:
+            if isinstance(a, str) or isinstance(b, str):
+                return INFINITE
+            steps.append(abs(a - b))
+    if not steps:
+        return NONE
+    return Change(len(steps), sum(steps), sum(step * step for step in steps), max(steps))
+
+
+def raised(error: BaseException) -> Output:
+    """The output of a call that raised: which type it was is seen from outside, and its text need not be."""
+    return Output(RAISES, {(): type(error).__name__})
+
+
+def output_of(value: Any, keys: Sequence[str] | None = None) -> Output:
+    """Read what a function returned.
+
+    Parameters
+    ----------
+    value : object
+        A number, or a mapping, a sequence, an array, a set, a series or a data frame of numbers, also nested.
+    keys : sequence of str, optional
+        For data frames, the columns that name a row. Without them a frame has one row, or rows by a pandas index.
+
+    Raises
+    ------
+    UnreadableOutput
+        When rows of a frame have no names, or two entries have the same.
+    """
+    kind = type(value)
+    if kind is int or kind is float:
+        return Output("number", {(): entry_of(value)})
+    if kind is dict:
+        entries = {}
+        for key, item in value.items():
+            number = flat_entry(item)
+            if number is None:
+                return Output("mapping", _collected(_nested(value, keys, (), 0)))
+            label = label_of(key)
+            if label in entries:
+                raise UnreadableOutput(f"two entries have the key {key!r:.60}")
+            entries[label] = number
+        return Output("mapping", entries)
+    return _of_any(value, keys)
+
+
+def _of_any(value: Any, keys: Sequence[str] | None) -> Output:
+    value = _materialized(value)
+    rows = _frame_rows(value, keys)
+    if rows is not None:
+        return Output("frame", _collected(rows))
+    keyed = isinstance(value, Mapping) or (_package(value) == "pandas" and hasattr(value, "index"))
+    form = "mapping" if keyed else "set" if isinstance(value, (set, frozenset)) else "sequence"
+    if flat_entry(value) is not None:
+        return Output("number", {(): entry_of(value)})
+    return Output(form if _members(value) is not None else "number", _collected(_nested(value, keys, (), 0)))
+
+
+def _package(value: Any) -> str:
+    """Where a type is from; packages that are not loaded need not be asked."""
+    return type(value).__module__.partition(".")[0]
+
+
+def _materialized(value: Any) -> Any:
+    """What is computed when it is asked for, computed."""
+    module = _package(value)
+    if module == "polars" and hasattr(value, "collect"):
+        return value.collect()
+    if isinstance(value, Iterator):
+        return list(value)
+    return value
+
+
+def _frame_rows(value: Any, keys: Sequence[str] | None) -> list[tuple[Hashable, Entry]] | None:
+    """The numbers of a data frame by key and column; None for what is no frame."""
+    module = _package(value)
+    if module == "pandas" and hasattr(value, "columns"):
+        names, table = list(value.columns), [list(value[name]) for name in value.columns]
+        index = None if type(value.index).__name__ == "RangeIndex" else list(value.index)
+    elif module == "polars" and hasattr(value, "get_columns"):
+        names, table, index = list(value.columns), [column.to_list() for column in value.get_columns()], None
+    elif module == "pyarrow" and hasattr(value, "column_names"):
+        names, table, index = list(value.column_names), [column.to_pylist() for column in value.columns], None
+    else:
+        return None
+    if len(set(names)) < len(names):
+        raise UnreadableOutput(f"the columns of the output are not distinct: {names!r:.100}")
+    number = len(table[0]) if table else 0
+    if keys is not None:
+        if lacking := [key for key in keys if key not in names]:
+            raise UnreadableOutput(f"keys: the output has no column {lacking[0]!r}; it has {names!r:.100}")
+        places = [names.index(key) for key in keys]
+        labels: list[Hashable] = [tuple(label_of(table[place][row]) for place in places) for row in range(number)]
+    elif index is not None:
+        labels = [label_of(one) for one in index]
+    elif number <= 1:
+        labels = [()] * number
+    else:
+        raise UnreadableOutput(
+            f"keys: the output is a frame of {number} rows, and rows have no order; name the columns that tell them "
+            f"apart, of {names!r:.100}"
+        )
+    shown = [(name, column) for name, column in zip(names, table, strict=True) if keys is None or name not in keys]
+    if not shown:  # which keys there are is all that is said
+        return [((label, ""), 1) for label in labels]
+    return [((label, name), entry_of(column[row])) for row, label in enumerate(labels) for name, column in shown]
+
+
+def _members(value: Any) -> list[tuple[Any, Any]] | None:
+    """The parts of a container with their keys; None for what has no parts."""
+    module = _package(value)
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, (set, frozenset)):
+        return [(member, 1) for member in value]
+    if module == "pandas" and hasattr(value, "index") and hasattr(value, "to_list"):
+        return list(zip(value.index, value.to_list(), strict=True))
+    if hasattr(value, "tolist") and not isinstance(value, np.generic):
+        listed = value.tolist()
+        return list(enumerate(listed)) if isinstance(listed, list) else None
+    if module in ("polars", "pyarrow") and hasattr(value, "to_list" if module == "polars" else "to_pylist"):
+        return list(enumerate(value.to_list() if module == "polars" else value.to_pylist()))
+    if isinstance(value, (list, tuple)):
+        return list(enumerate(value))
+    return None
+
+
+def _nested(value: Any, keys: Any, path: tuple[Hashable, ...], depth: int) -> Iterator[tuple[Hashable, Entry]]:
+    if depth > MOST_NESTED:
+        raise UnreadableOutput(f"the output is nested over {MOST_NESTED} deep")
+    value = _materialized(value)
+    number = flat_entry(value)
+    if number is None:
+        rows = _frame_rows(value, keys) if depth else None
+        if rows is not None:
+            yield from (((*path, *_as_tuple(key)), entry) for key, entry in rows)
+            return
+        members = _members(value)
+        if members is not None:
+            if depth and not members:  # that a part is there is seen, also when it is empty
+                yield (*path, "empty"), "nothing"
+            for key, member in members:
+                yield from _nested(member, keys, (*path, label_of(key)), depth + 1)
+            return
+        number = entry_of(value)
+    yield (path[0] if len(path) == 1 else path), number
+
+
+def _as_tuple(key: Hashable) -> tuple[Hashable, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _collected(entries: Any) -> dict[Hashable, Entry]:
+    found: dict[Hashable, Entry] = {}
+    for key, number in entries:
+        if key in found:
+            raise UnreadableOutput(f"two entries of the output have the key {key!r:.60}")
+        found[key] = number
+    return found
+
+
+def label_of(key: Any) -> Hashable:
+    """A key of an output as it is compared: one NaN, and NumPy's scalars as those of Python."""
+    kind = type(key)
+    if kind is str or kind is int or kind is bool or key is None:
+        return key  # type: ignore[no-any-return]
+    if isinstance(key, np.generic):
+        key = key.item()
+    if isinstance(key, float):
+        return NAN if math.isnan(key) else key
+    if isinstance(key, tuple):
+        return tuple(map(label_of, key))
+    if hasattr(key, "to_pydatetime") and key == key:
+        key = key.to_pydatetime()
+    try:
+        hash(key)
+    except TypeError:
+        return repr(key)
+    # What differs from itself, such as a missing time, would be a key that is never found again.
+    label: Hashable = key if key == key else repr(key)
+    return label
+
+
+def entry_of(value: Any) -> Entry:
+    """A number exactly; anything else in words."""
+    entry = flat_entry(value)
+    return f"{type(value).__name__} {value!r}" if entry is None else entry
+
+
+def flat_entry(value: Any) -> Entry | None:
+    """The same for numbers, texts and what stands for nothing; None for what may have parts."""
+    read = _READERS.get(type(value))
+    if read is not None:
+        return read(value)
+    if isinstance(value, np.generic):
+        item = value.item()
+        # A long double has no counterpart in Python.
+        return entry_of(Fraction(*value.as_integer_ratio())) if item is value and _finite(value) else entry_of(item)
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return "nothing"
+    return None
+
+
+def _finite(value: Any) -> bool:
+    return hasattr(value, "as_integer_ratio") and bool(np.isfinite(value))
+
+
+def _of_float(value: float) -> Entry:
+    if math.isfinite(value):
+        return int(value) if value.is_integer() else Fraction(value)
+    return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+
+
+def _of_decimal(value: Decimal) -> Entry:
+    return Fraction(value) if value.is_finite() else _of_float(float(value) if not value.is_nan() else NAN)
+
+
+_READERS: dict[type, Callable[[Any], Entry]] = {
+    int: lambda value: value,
+    bool: int,
+    float: _of_float,
+    Fraction: lambda value: value,
+    Decimal: _of_decimal,
+    type(None): lambda value: "nothing",
+    str: lambda value: f"text {value!r}",
+    bytes: lambda value: f"bytes {value!r}",
+}

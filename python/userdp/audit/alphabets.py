@@ -1,0 +1,305 @@
+"""Letters: the values that columns have in small tables, plain ones first, then hostile ones, without a hint.
+
+Beside the generic letters of a kind of column are those that the function itself suggests: its numbers and texts, with
+their neighbors, and public bounds. Nobody has to say where a fault is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from userdp.algorithms.small_tables import KINDS, kind_of
+from userdp.exact.encoding import NAN, UnknownValue, code_of
+from userdp.exact.numbers import exact_number, short_repr
+
+FLOATS = (0.0, 1.0, NAN, None, 2.0, -1.0, 0.5, math.inf, -math.inf, -0.0, 1e308, 5e-324)
+INTEGERS = (0, 1, None, 2, -1, 3, 2**31 - 1, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63))
+TEXTS = ("a", "b", None, "", "A", " a", "a\u0301", "\u00e1", "\0")
+DATES = (datetime.date(1970, 1, 1), datetime.date(2024, 2, 29), None, datetime.date(9999, 12, 31))
+TIMES = (datetime.datetime(1970, 1, 1), datetime.datetime(2024, 2, 29, 23, 59, 59), None)
+GENERIC: dict[str, tuple[Any, ...]] = {
+    "float": FLOATS,
+    "int": INTEGERS,
+    "str": TEXTS,
+    "bool": (False, True, None),
+    "date": DATES,
+    "datetime": TIMES,
+}
+FIRST = 4
+"""Generic letters that come before those which the function suggests."""
+MOST_DEPTH = 3
+"""Of functions that functions call, when their constants are read."""
+MOST_CONSTANTS = 24
+MOST_TEXT = 1 << 20
+"""Characters of a plan that are read."""
+NAMES: dict[Any, str] = {
+    float: "float",
+    int: "int",
+    str: "str",
+    bool: "bool",
+    datetime.date: "date",
+    datetime.datetime: "datetime",
+}
+_NUMBER = re.compile(r"(?<![\w.])-?\d{1,19}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?(?![\w.])")
+
+
+@dataclass(frozen=True)
+class Letters:
+    """The letters of a column.
+
+    Attributes
+    ----------
+    name, kind : str
+    letters : tuple
+        In the order in which tables use them.
+    fixed : bool
+        Whether the caller listed them, so that none may be left out.
+    """
+
+    name: str
+    kind: str
+    letters: tuple[Any, ...]
+    fixed: bool
+
+    def first(self, number: int) -> tuple[Any, ...]:
+        """The first letters, or all where the caller listed them."""
+        return self.letters if self.fixed else self.letters[:number]
+
+
+def read_schema(schema: Any, user: str | None) -> dict[str, tuple[str, tuple[Any, ...] | None]]:
+    """For each column its kind and, where they were listed, its categories."""
+    if not isinstance(schema, Mapping):
+        raise TypeError(f"schema must be a mapping from column to kind; got {short_repr(schema)}")
+    found: dict[str, tuple[str, tuple[Any, ...] | None]] = {}
+    for name, kind in schema.items():
+        if not isinstance(name, str):
+            raise TypeError(f"schema: names of columns are texts; got {short_repr(name)}")
+        if name == user:
+            raise ValueError(f"schema: {name!r} is the column of users, whose values are ids=; leave it out of schema")
+        named = NAMES.get(kind) if isinstance(kind, type) else kind if isinstance(kind, str) else None
+        if named in KINDS and named != "any":
+            found[name] = named, None
+        elif isinstance(kind, (list, tuple, range)) and len(kind):
+            found[name] = kind_of(kind), _distinct(kind, f"schema[{name!r}]")
+        else:
+            raise ValueError(
+                f"schema[{name!r}] must be float, int, str, bool, datetime.date, datetime.datetime or a list of "
+                f"categories; got {short_repr(kind)}"
+            )
+    if not found and user is None:
+        raise ValueError("schema names no column, and there is no column of users")
+    return found
+
+
+def letters_of_columns(
+    schema: Mapping[str, tuple[str, tuple[Any, ...] | None]],
+    *,
+    alphabets: Any,
+    bounds: Any,
+    null: bool | Sequence[str],
+    nan: bool | Sequence[str],
+    constants: Sequence[Any],
+) -> tuple[Letters, ...]:
+    """The letters of every column, all that there are."""
+    given, limits = _by_column(alphabets, "alphabets", schema), _by_column(bounds, "bounds", schema)
+    nulls, nans = _columns(null, "null", schema), _columns(nan, "nan", schema)
+    made = []
+    for name, (kind, categories) in schema.items():
+        if name in given:
+            letters: tuple[Any, ...] = _distinct(given[name], f"alphabets[{name!r}]")
+            made.append(Letters(name, kind if kind != "any" else kind_of(letters), letters, fixed=True))
+            continue
+        ends = _ends(limits[name], kind, f"bounds[{name!r}]") if name in limits else []
+        pool = _pool(kind, categories, [*ends, *_suggested(kind, constants)])
+        kept = [x for x in pool if (x is not None or name in nulls) and (x is None or x == x or name in nans)]
+        made.append(Letters(name, kind, _distinct(kept, name), fixed=categories is not None))
+    return tuple(made)
+
+
+def _pool(kind: str, categories: tuple[Any, ...] | None, suggested: Sequence[Any]) -> list[Any]:
+    if categories is not None:
+        beyond = [one for one in ("other", 2**31 - 1, -1.5) if type(one) is type(categories[0])][:1]
+        return [*categories, None, *(one for one in beyond if one not in categories)]
+    generic = GENERIC[kind]
+    return [*generic[:FIRST], *suggested, *generic[FIRST:]]
+
+
+def _ends(pair: Any, kind: str, name: str) -> list[Any]:
+    """Public bounds, and what is beyond them."""
+    ends = list(pair) if isinstance(pair, (list, tuple)) else []
+    numbers = [exact_number(end) for end in ends]
+    if len(ends) != 2 or kind not in ("float", "int") or any(number is None for number in numbers):
+        raise ValueError(f"{name} must be (low, high), two numbers of a column of floats or integers")
+    low, high = (float(end) if kind == "float" else math.floor(number) for end, number in zip(ends, numbers))  # type: ignore[arg-type] # noqa: B905
+    return _fitting(kind, [low, high, low - 1, high + 1])
+
+
+def _suggested(kind: str, constants: Sequence[Any]) -> list[Any]:
+    """Constants and their neighbors, as values of a column."""
+    found: list[Any] = []
+    for one in constants:
+        if kind in ("str", "date", "datetime"):
+            if NAMES.get(type(one)) == kind:
+                found.append(one)
+        elif kind == "int" and type(one) in (int, float) and math.isfinite(one):
+            found += [math.floor(one), math.floor(one) + 1, math.floor(one) - 1]
+        elif kind == "float" and type(one) in (int, float):
+            try:
+                number = float(one)
+            except OverflowError:
+                continue
+            if math.isfinite(number):
+                near = [math.nextafter(number, math.inf), math.nextafter(number, -math.inf)]
+                found += [number, number + 1, number - 1, *near]
+    return _fitting(kind, found)
+
+
+def _fitting(kind: str, letters: Sequence[Any]) -> list[Any]:
+    """Those that columns of the kind can hold."""
+    return [one for one in letters if kind != "int" or -(2**63) <= one < 2**63]
+
+
+def _distinct(letters: Any, name: str) -> tuple[Any, ...]:
+    """Letters, each once: 1, 1.0 and True are three."""
+    if isinstance(letters, (str, bytes)) or not hasattr(letters, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of values; got {short_repr(letters)}")
+    found: dict[str, Any] = {}
+    for one in letters:
+        try:
+            code = json.dumps(code_of(one), sort_keys=True)
+        except UnknownValue as error:
+            raise TypeError(f"{name}: a value {error}") from None
+        found.setdefault(code, one.item() if isinstance(one, np.generic) else one)
+    if not found:
+        raise ValueError(f"{name} has no letters: without null and NaN nothing is left of it")
+    return tuple(found.values())
+
+
+def _by_column(given: Any, name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be a mapping by column; got {short_repr(given)}")
+    if unknown := [one for one in given if one not in schema]:
+        raise ValueError(f"{name}: {unknown[0]!r} is no column of schema; there are {', '.join(map(repr, schema))}")
+    return given
+
+
+def _columns(wish: Any, name: str, schema: Mapping[str, Any]) -> set[str]:
+    """The columns that a wish is about: all, none, or those that are named."""
+    if isinstance(wish, bool):
+        return set(schema) if wish else set()
+    if isinstance(wish, str) or not isinstance(wish, (list, tuple, set, frozenset)):
+        raise TypeError(f"{name} must be a bool or a sequence of columns; got {short_repr(wish)}")
+    if unknown := [one for one in wish if one not in schema]:
+        raise ValueError(f"{name}: {unknown[0]!r} is no column of schema; there are {', '.join(map(repr, schema))}")
+    return set(wish)
+
+
+# --- constants of a function
+
+
+def constants_of(function: Callable[..., Any], known: Sequence[str] = ()) -> tuple[Any, ...]:
+    """Numbers and texts in a function: its code, defaults and closure, plans that it holds, and functions it calls.
+
+    Parameters
+    ----------
+    function : callable
+    known : sequence of str
+        Texts that are no values: names of columns.
+    """
+    found: dict[tuple[str, Any], Any] = {}
+    seen: set[int] = set()
+    for one in _walk(function, MOST_DEPTH, seen):
+        if isinstance(one, str) and (one in known or len(one) > 40 or not one.isprintable()):
+            continue
+        if len(found) < MOST_CONSTANTS:
+            found.setdefault((type(one).__name__, repr(one)), one)
+    return tuple(found.values())
+
+
+def _walk(thing: Any, depth: int, seen: set[int]) -> Iterator[Any]:
+    if depth < 0 or id(thing) in seen:
+        return
+    if isinstance(thing, (bool, type(None))):
+        return
+    if isinstance(thing, (int, float, str, datetime.date)):
+        yield thing
+        return
+    seen.add(id(thing))
+    if isinstance(thing, (list, tuple, set, frozenset)):
+        for member in list(thing)[:MOST_CONSTANTS]:
+            yield from _walk(member, depth, seen)
+    elif isinstance(thing, dict):
+        for member in list(thing.values())[:MOST_CONSTANTS]:
+            yield from _walk(member, depth, seen)
+    elif isinstance(thing, types.CodeType):
+        yield from _of_code(thing, depth, seen)
+    elif isinstance(thing, types.FunctionType):
+        yield from _of_function(thing, depth, seen)
+    elif isinstance(thing, types.MethodType):
+        yield from _walk(thing.__func__, depth, seen)
+        yield from _of_object(thing.__self__, depth - 1, seen)
+    elif hasattr(thing, "func") and hasattr(thing, "args"):  # a partial function
+        for part in (thing.func, thing.args, getattr(thing, "keywords", {})):
+            yield from _walk(part, depth, seen)
+    elif type(thing).__module__.split(".")[0] == "polars":
+        yield from _of_plan(thing)
+    elif callable(thing) and not isinstance(thing, type):
+        yield from _walk(vars(type(thing)).get("__call__"), depth, seen)
+        yield from _of_object(thing, depth, seen)
+
+
+def _of_code(code: types.CodeType, depth: int, seen: set[int]) -> Iterator[Any]:
+    for constant in code.co_consts:
+        yield from _walk(constant, depth, seen)
+
+
+def _of_function(function: types.FunctionType, depth: int, seen: set[int]) -> Iterator[Any]:
+    for one in _of_code(function.__code__, depth, seen):
+        if one != function.__doc__:
+            yield one
+    for part in (function.__defaults__, function.__kwdefaults__):
+        if part is not None:
+            yield from _walk(part, depth, seen)
+    for cell in function.__closure__ or ():
+        try:
+            yield from _walk(cell.cell_contents, depth - 1, seen)
+        except ValueError:  # a cell that is empty
+            continue
+    for name in function.__code__.co_names:
+        called = function.__globals__.get(name)
+        if isinstance(called, (types.FunctionType, int, float, str, tuple, frozenset, list, dict, datetime.date)):
+            yield from _walk(called, depth - 1, seen)
+        elif type(called).__module__.split(".")[0] == "polars":
+            yield from _of_plan(called)
+
+
+def _of_object(thing: Any, depth: int, seen: set[int]) -> Iterator[Any]:
+    for value in list(getattr(thing, "__dict__", {}).values())[:MOST_CONSTANTS]:
+        yield from _walk(value, depth, seen)
+
+
+def _of_plan(plan: Any) -> Iterator[Any]:
+    """Numbers of a plan: of its text, and of its serialized form, where breaks of bins are."""
+    for read in (
+        lambda: plan.explain(),
+        lambda: str(plan) if type(plan).__name__ == "Expr" else "",
+        lambda: plan.meta.serialize(format="json"),
+        lambda: plan.serialize(format="json"),
+    ):
+        try:
+            text = str(read())[:MOST_TEXT]
+        except Exception:
+            continue
+        for number in _NUMBER.findall(text):
+            yield float(number) if "." in number or "e" in number else int(number)

@@ -1,0 +1,178 @@
+"""Running a function on small tables, each once, and what is refused while that is done.
+
+A function under audit is other people's code: it may hang, draw noise, remember earlier calls, or write to its input.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+from userdp.algorithms.outputs import RAISES, Change, Output, UnreadableOutput, change_between, output_of, raised
+from userdp.algorithms.small_tables import Row, TableMaker, code_of_rows, same_content
+from userdp.audit.worlds import Entries
+from userdp.exceptions import BudgetError, NotDeterministicError
+
+Result = TypeVar("Result")
+_POLL_SECONDS = 0.1
+
+
+class _Stopped(BaseException):
+    """Ends a call that takes too long, where Python can."""
+
+
+class Runner:
+    """Runs a function on tables, and remembers the outputs.
+
+    Attributes
+    ----------
+    calls : int
+        How often the function was called.
+    answered : bool
+        Whether it ever returned without an exception.
+    says_something : bool
+        Whether an output ever held a number or a text.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        maker: TableMaker,
+        rows_of: Callable[[Entries], list[Row]],
+        keys: Sequence[str] | None,
+        missing_is_zero: bool,
+    ) -> None:
+        self.calls, self.answered, self.says_something = 0, False, False
+        self.first_error: BaseException | None = None
+        self.outputs: list[Output] = []
+        self.started: float | None = None
+        self.stopped = False
+        self.current: Entries = ()
+        self._function, self._maker, self._keys, self._missing = function, maker, keys, missing_is_zero
+        self.rows_of = rows_of
+        self._memo: dict[Entries, int] = {}
+        self._ids: dict[Hashable, int] = {}
+        self._changes: dict[tuple[int, int], Change] = {}
+
+    def output(self, entries: Entries) -> int:
+        """The number of the output on a table; equal outputs have equal numbers."""
+        found = self._memo.get(entries)
+        if found is None:
+            found = self._memo[entries] = self.fresh(entries)
+        return found
+
+    def fresh(self, entries: Entries, table: Any = None) -> int:
+        """The same, run again; on a table given in another form where there is one."""
+        if self.stopped:
+            raise _Stopped
+        made = self._maker.table(self.rows_of(entries)) if table is None else table
+        self.calls += 1
+        self.current, self.started = entries, time.perf_counter()
+        try:
+            output = output_of(self._function(made), self._keys)
+        except UnreadableOutput as error:
+            self.started = None
+            raise ValueError(f"{error} (on the table {self.shown(entries)})") from None
+        except (Exception, SystemExit) as error:
+            if self.first_error is None:
+                self.first_error = error
+            output = raised(error)
+        self.started = None
+        identity = output.identity
+        number = self._ids.get(identity)
+        if number is None:
+            number = self._ids[identity] = len(self.outputs)
+            self.outputs.append(output)
+            if output.form != RAISES:
+                self.answered = True
+                self.says_something |= any(entry != "nothing" for entry in output.entries.values())
+        return number
+
+    def change(self, one: int, other: int) -> Change:
+        """How far two outputs are apart."""
+        pair = (one, other) if one < other else (other, one)
+        found = self._changes.get(pair)
+        if found is None:
+            found = change_between(self.outputs[one], self.outputs[other], missing_is_zero=self._missing)
+            self._changes[pair] = found
+        return found
+
+    def shown(self, entries: Entries) -> str:
+        """A table as Python that makes it."""
+        return code_of_rows(self._maker, self.rows_of(entries))
+
+    def require_same(self, entries: Entries, when: str) -> None:
+        """Refuse a function that gives another output on the same table."""
+        before, after = self.output(entries), self.fresh(entries)
+        if before != after:
+            raise NotDeterministicError(
+                f"the function is not deterministic: on the table {self.shown(entries)} it gave "
+                f"{_short(self.outputs[before])} and, {when}, {_short(self.outputs[after])}. Turn its noise off, or "
+                "fix its seed inside the function; what one call leaves behind must not change the next"
+            )
+
+    def require_untouched(self, entries: Entries) -> None:
+        """Refuse a function that writes to its input."""
+        rows = self.rows_of(entries)
+        table = self._maker.table(rows)
+        self.fresh(entries, table)
+        if not same_content(self._maker, table, rows):
+            raise ValueError(
+                f"the function writes to its input: the table {self.shown(entries)} was changed by the call; let it "
+                "work on a copy"
+            )
+
+    def other_forms(self, entries: Entries) -> list[tuple[str, int]]:
+        """Outputs on the same table stored in other ways, with what was done."""
+        forms = self._maker.other_forms(self.rows_of(entries))
+        return [(words, self.fresh(entries, make())) for words, make in forms]
+
+
+def _short(output: Output) -> str:
+    if output.form == RAISES:
+        return f"the exception {output.entries[()]}"
+    values: Any = output.entries[()] if list(output.entries) == [()] else dict(output.entries)
+    return f"{values!r:.200}"
+
+
+def run_watched(work: Callable[[], Result], runner: Runner, call_seconds: float | None) -> Result:
+    """Do the work, and refuse the function when one of its calls takes longer than that.
+
+    The work is in a thread of its own, since a call cannot be watched from inside.
+    """
+    if call_seconds is None:
+        return work()
+    box: dict[str, Any] = {}
+    done = threading.Event()
+    context = contextvars.copy_context()
+
+    def target() -> None:
+        try:
+            box["result"] = context.run(work)
+        except BaseException as error:
+            box["error"] = error
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=target, name="userdp audit", daemon=True)
+    thread.start()
+    try:
+        while not done.wait(_POLL_SECONDS):
+            started = runner.started
+            if started is not None and time.perf_counter() - started > call_seconds:
+                raise BudgetError(
+                    f"the function did not return within call_seconds={call_seconds:g} on the table "
+                    f"{runner.shown(runner.current)}"
+                )
+    except BaseException:
+        runner.stopped = True
+        # Ends loops in Python; compiled code runs on until it returns.
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Stopped))
+        raise
+    if "error" in box:
+        raise box["error"]
+    return box["result"]  # type: ignore[no-any-return]

@@ -1,0 +1,460 @@
+"""The result of an audit of sensitivity: `userdp.audit.audit_sensitivity` makes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, NoReturn
+
+from userdp.algorithms.outputs import NORMS, RAISES, Change, Entry, Output, output_of, raised
+from userdp.algorithms.small_tables import KINDS, LAYOUTS, Row, TableMaker, cell_code, code_of_rows, kind_of
+from userdp.checker import values
+from userdp.checker.check import Verification
+from userdp.display import Fact, Section
+from userdp.display.numbers import as_float, bounded, in_digits, number_text, plural
+from userdp.exact.encoding import decode, encode, fraction_text
+from userdp.report.base import COUNT, FLAG, FRACTION, TEXT, VALUE, Codec, Report, many, members, one_of, optional, row
+
+Exact = Fraction | float
+"""A fraction, or infinity."""
+
+NORM_NAMES = {"l0": "L0", "l1": "L1", "l2_squared": "L2 squared", "linf": "L-infinity"}
+UNLISTED = "(no columns)"
+
+_SIZE = Codec(
+    lambda value: "infinite" if value == math.inf else fraction_text(Fraction(value)),
+    lambda code: math.inf if code == "infinite" else values.fraction(code),
+)
+_CHANGE = Codec(
+    lambda change: [_SIZE.write(step) for step in change],
+    lambda codes: Change(*row(_SIZE, _SIZE, _SIZE, _SIZE).read(codes)),
+)
+
+
+def _read_entry(code: Any) -> Entry:
+    if isinstance(code, dict):
+        values.need(set(code) == {"other"} and isinstance(code["other"], str), f"{code!r:.60} is no entry")
+        return str(code["other"])
+    return values.fraction(code)
+
+
+_ENTRY = Codec(
+    lambda entry: {"other": entry} if isinstance(entry, str) else fraction_text(Fraction(entry)),
+    _read_entry,
+)
+
+
+def _read_output(form: str, entries: tuple[tuple[Hashable, Entry], ...]) -> Output:
+    return Output(form, dict(entries))
+
+
+_OUTPUT = Codec(
+    lambda output: {
+        "form": output.form,
+        "entries": [[encode(key), _ENTRY.write(entry)] for key, entry in output.entries.items()],
+    },
+    lambda code: members(_read_output, form=TEXT, entries=many(row(VALUE, _ENTRY))).read(code),
+)
+
+
+@dataclass(frozen=True)
+class SensitivityWitness:
+    """Two neighboring tables, and what the function makes of them.
+
+    Attributes
+    ----------
+    first, second : tuple of tuple
+        The rows of the tables, in their order. With a column of users, each row begins with its user.
+    user : object or None
+        The name of the user who changes; None where users have no names.
+    first_output, second_output : Output
+    change : Change
+        From one output to the other: `l0`, `l1`, `l2_squared` and `linf`, exactly.
+    """
+
+    first: tuple[Row, ...]
+    second: tuple[Row, ...]
+    user: Any
+    first_output: Output
+    second_output: Output
+    change: Change
+
+
+_TABLE = many(many(VALUE))
+_WITNESS = members(
+    SensitivityWitness,
+    first=_TABLE,
+    second=_TABLE,
+    user=VALUE,
+    first_output=_OUTPUT,
+    second_output=_OUTPUT,
+    change=_CHANGE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SensitivityReport(Report):
+    """How much one user's rows change what a function makes of small tables.
+
+    Attributes
+    ----------
+    holds : bool or None
+        False: a pair of neighboring tables changes the output by more than is claimed; `witness` is that pair. True:
+        no pair of the listed tables does, which says nothing of larger tables or of other values. None: not all were
+        tried, nothing was claimed, or the output depends on how a table is stored.
+    witness : SensitivityWitness or None
+        The violating pair, made small; without a violation the worst pair that was seen.
+    worst : Change
+        The largest change that was seen in each norm.
+    claim : tuple
+        What was claimed in each of l0, l1, l2_squared and linf; None for a norm without a claim.
+    slack : Fraction
+        By what share of itself a claim may be exceeded.
+    function : str
+        Its name.
+    neighbors : {"replace", "add-remove"}
+    user : str or None
+        The column of users; None where each row is a user.
+    ids : tuple
+        Names of users; every assignment of rows to names is a table of its own.
+    columns : tuple
+        For each column its name, its kind and its letters.
+    layout : str
+        In what form the function was given tables.
+    keys : tuple of str or None
+        Columns of output frames that name their rows.
+    missing_is_zero : bool
+        Whether a key that is not there counts as 0.
+    max_users, max_rows, total_rows : int
+        The size of tables.
+    order : {"checked", "all", "kept"}
+        Which orders of rows were compared: one for each table, with others tried on `checked` tables; all, on both
+        sides of every pair; or one, since the order is kept by promise.
+    complete : bool
+        Whether all tables were tried.
+    form_dependent : bool
+        Whether the same rows in the same order, stored in another way, gave another output.
+    restricted : bool
+        Whether only tables of a domain, or with something in common that is public, were compared.
+    tables, all_tables, excluded : int
+        Tables that were tried, that there are, and that are not in the domain.
+    pairs : int
+        Pairs of neighbors that were compared.
+    random_tables, checked, calls : int
+        Pairs that were drawn at random besides; tables on which order, determinism and the like were tried; and calls
+        of the function.
+    libraries : tuple of (str, str)
+        Versions of what ran.
+    """
+
+    holds: bool | None
+    witness: SensitivityWitness | None
+    worst: Change
+    claim: tuple[Fraction | None, ...]
+    slack: Fraction
+    function: str
+    neighbors: str
+    user: str | None
+    ids: tuple[Any, ...]
+    columns: tuple[tuple[str, str, tuple[Any, ...]], ...]
+    layout: str
+    keys: tuple[str, ...] | None
+    missing_is_zero: bool
+    max_users: int
+    max_rows: int
+    total_rows: int
+    order: str
+    complete: bool
+    form_dependent: bool
+    restricted: bool
+    tables: int
+    all_tables: int
+    excluded: int
+    pairs: int
+    random_tables: int
+    checked: int
+    calls: int
+    libraries: tuple[tuple[str, str], ...]
+
+    KIND: ClassVar[str] = "sensitivity"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "holds": optional(FLAG),
+        "witness": optional(_WITNESS),
+        "worst": _CHANGE,
+        "claim": row(*(optional(FRACTION) for _ in NORMS)),
+        "slack": FRACTION,
+        "function": TEXT,
+        "neighbors": one_of("replace", "add-remove"),
+        "user": optional(TEXT),
+        "ids": many(VALUE),
+        "columns": many(row(TEXT, one_of(*KINDS), many(VALUE))),
+        "layout": one_of(*LAYOUTS),
+        "keys": optional(many(TEXT)),
+        "missing_is_zero": FLAG,
+        "max_users": COUNT,
+        "max_rows": COUNT,
+        "total_rows": COUNT,
+        "order": one_of("checked", "all", "kept"),
+        "complete": FLAG,
+        "form_dependent": FLAG,
+        "restricted": FLAG,
+        "tables": COUNT,
+        "all_tables": COUNT,
+        "excluded": COUNT,
+        "pairs": COUNT,
+        "random_tables": COUNT,
+        "checked": COUNT,
+        "calls": COUNT,
+        "libraries": many(row(TEXT, TEXT)),
+    }
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "an audit of sensitivity is no yes or no: compare .holds with True, False or None. True is about the "
+            "listed tables alone, and is no proof of privacy"
+        )
+
+    @property
+    def maker(self) -> TableMaker:
+        """Makes tables as the function was given them."""
+        names = tuple(name for name, _, _ in self.columns)
+        kinds = tuple(kind for _, kind, _ in self.columns)
+        if self.user is not None:
+            names, kinds = (self.user, *names), (kind_of(self.ids), *kinds)
+        return TableMaker(names, kinds, self.layout)
+
+    def tables_of_witness(self) -> tuple[Any, Any]:
+        """The two tables of the witness, in the form that the function was given."""
+        witness = self._shown_witness()
+        return self.maker.table(witness.first), self.maker.table(witness.second)
+
+    def witness_code(self, name: str | None = None) -> str:
+        """Python that runs the witness again, to be pasted into an issue.
+
+        Parameters
+        ----------
+        name : str, optional
+            How the code calls the function; by default by its own name.
+        """
+        witness = self._shown_witness()
+        called = name or (self.function if self.function.isidentifier() else "function")
+        module = {"pandas": "pandas", "polars": "polars", "lazy": "polars", "arrow": "pyarrow"}.get(self.layout)
+        lines = ["import datetime"] if self._has_dates(witness) else []
+        lines += [f"import {module}"] if module is not None else []
+        return "\n".join(
+            [
+                *lines,
+                f"# {self._whose(witness)}: {self._exceeds(witness)}",
+                f"first = {code_of_rows(self.maker, witness.first)}",
+                f"second = {code_of_rows(self.maker, witness.second)}",
+                f"print({called}(first))  # {_output_text(witness.first_output)}",
+                f"print({called}(second))  # {_output_text(witness.second_output)}",
+            ]
+        )
+
+    def verify(self, mechanism: Callable[[Any], Any] | None = None) -> Verification:
+        """Check the report again.
+
+        Parameters
+        ----------
+        mechanism : callable, optional
+            The function, to be run on both tables of the witness, twice.
+
+        Returns
+        -------
+        Verification
+            Without the function, whether the numbers agree: "consistent". With it "spot-checked", and refuted where the
+            witness violates the claim. That no other table does is never established so; audit the function again.
+        """
+        if mechanism is None:
+            return self._checked()
+        if not callable(mechanism):
+            raise TypeError(f"mechanism must be the function of a table; got a {type(mechanism).__name__}")
+        if self.witness is None:
+            return self._checked()
+        witness = self.witness
+        problems: list[str] = []
+        for rows, stated, which in (
+            (witness.first, witness.first_output, "first"),
+            (witness.second, witness.second_output, "second"),
+        ):
+            for _ in range(2):
+                try:
+                    output = output_of(mechanism(self.maker.table(rows)), self.keys)
+                except (Exception, SystemExit) as error:
+                    output = raised(error)
+                if storable(output) != stated and not problems:
+                    problems.append(f"on the {which} table of the witness the function gives another output")
+        found = self._checked(problems=problems)
+        if found.finding == "wrong":
+            return found
+        return replace(found, finding="spot-checked", datasets=2, pairs=1, refuted=self.holds is False)
+
+    def _shown_witness(self) -> SensitivityWitness:
+        if self.witness is None:
+            raise ValueError("there is no witness: no two neighboring tables gave different outputs")
+        return self.witness
+
+    def _has_dates(self, witness: SensitivityWitness) -> bool:
+        cells = (cell for table in (witness.first, witness.second) for line in table for cell in line)
+        return any("datetime." in cell_code(cell) for cell in cells)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "function": self.function,
+                "norm": NORM_NAMES[norm],
+                "claim": claim,
+                "worst": worst,
+                "holds": self.holds,
+                "tables": self.tables,
+                "pairs": self.pairs,
+                "complete": self.complete,
+            }
+            for norm, claim, worst in zip(NORMS, self.claim, self.worst, strict=True)
+        ]
+
+    def _sections(self) -> Sequence[Section]:
+        word, tone = {
+            True: ("NO VIOLATION IN THESE SMALL TABLES", "good"),
+            False: ("VIOLATED", "bad"),
+            None: ("UNDECIDED" if any(one is not None for one in self.claim) else "MEASURED", "open"),
+        }[self.holds]
+        found = [
+            Fact(
+                NORM_NAMES[norm],
+                _size_text(worst) + ("" if claim is None else f", claimed {_size_text(claim)}"),
+                fraction_text(Fraction(worst)) if worst != math.inf and Fraction(worst).denominator > 10**6 else "",
+            )
+            for norm, claim, worst in zip(NORMS, self.claim, self.worst, strict=True)
+        ]
+        shown = []
+        if self.witness is not None:
+            witness = self.witness
+            shown = [
+                Fact("Who changes", self._whose(witness)),
+                Fact("First table", code_of_rows(self._plain(), witness.first)),
+                Fact("Its output", _output_text(witness.first_output)),
+                Fact("Second table", code_of_rows(self._plain(), witness.second)),
+                Fact("Its output", _output_text(witness.second_output)),
+            ]
+        asked = [
+            Fact("Neighbors", self.neighbors),
+            Fact("User", UNLISTED if self.user is None else repr(self.user)),
+            *(
+                Fact(f"Letters of {name!r}", ", ".join(map(cell_code, letters[:40])))
+                for name, _, letters in self.columns
+            ),
+            Fact("Tables", f"{in_digits(self.tables)} of {in_digits(self.all_tables)}; {in_digits(self.calls)} calls"),
+            Fact("Pairs of neighbors", in_digits(self.pairs)),
+        ]
+        if self.user is None:
+            asked[1] = Fact("User", "each row is a user")
+        if self.random_tables:
+            asked.append(Fact("Pairs at random", in_digits(self.random_tables)))
+        if self.slack:
+            asked.append(Fact("Rounding allowed", *number_text(self.slack)))
+        return [
+            Section(
+                f"Sensitivity of {self.function}",
+                word,
+                self._sentence(),
+                tone,  # type: ignore[arg-type]
+                facts=[("Largest change", found), ("Witness", shown), ("Question", asked)],
+                headline=found,
+                notes=[
+                    "The tables are made up, and hold no data of anybody. The audit is of the function before noise is "
+                    "added, and is no proof of privacy."
+                ],
+            )
+        ]
+
+    def _sentence(self) -> str:
+        tables = (
+            f"tables of at most {plural(self.max_users, 'user')}, {plural(self.max_rows, 'row')} of a user and "
+            f"{plural(self.total_rows, 'row')} in all, over the letters below"
+            if self.user is not None
+            else f"tables of at most {plural(self.total_rows, 'row')}, over the letters below"
+        )
+        orders = {
+            "all": "in every order of the rows of both",
+            "checked": f"with rows in one order (others were tried on {plural(self.checked, 'table')})",
+            "kept": "with rows in one order, which is kept by promise",
+        }[self.order]
+        names = "" if self.user is None else f", for all assignments of the names {', '.join(map(repr, self.ids))}"
+        within = ", of the stated domain" if self.restricted else ""
+        scope = f"{tables}, {orders}{names}{within}"
+        if self.holds is False:
+            how = f": {self._exceeds(self.witness)}" if self.witness is not None else ""
+            return f"One user changes it by more than is claimed{how}. Searched: {scope}."
+        beyond = "Larger tables and other values were not tried"
+        if self.holds:
+            return f"No pair of neighbors exceeds the claim, of all {scope}. {beyond}."
+        if self.form_dependent:
+            return f"The output depends on how a table is stored, so that no bound holds. Searched: {scope}."
+        if not self.complete:
+            share = f"{in_digits(self.tables)} of {in_digits(self.all_tables)}"
+            return f"No violation was found, and only {share} tables were tried, of all {scope}. {beyond}."
+        return f"The largest changes, of all {scope}. {beyond}."
+
+    def _plain(self) -> TableMaker:
+        """Shows tables as tuples, whatever they were made as."""
+        return replace(self.maker, layout="tuples")
+
+    def _whose(self, witness: SensitivityWitness) -> str:
+        if sorted(map(repr, witness.first)) == sorted(map(repr, witness.second)):
+            return "nobody; the same rows are in another order"
+        if self.user is None:
+            return "one row"
+        return f"the rows of {self.user} {cell_code(witness.user)}"
+
+    def _exceeds(self, witness: SensitivityWitness) -> str:
+        parts = []
+        for norm, claim, step in zip(NORMS, self.claim, witness.change, strict=True):
+            if claim is not None and step > claim * (1 + self.slack):
+                claimed = f"{_size_text(claim)} is claimed{_by(step, claim)}"
+                parts.append(f"{NORM_NAMES[norm]} {_size_text(step)} where {claimed}")
+        return "; ".join(parts) or ", ".join(
+            f"{NORM_NAMES[norm]} {_size_text(step)}" for norm, step in zip(NORMS, witness.change, strict=True)
+        )
+
+
+def storable(output: Output) -> Output:
+    """The output as a report keeps it: objects without a code are their texts."""
+    return Output(
+        output.form,
+        {
+            decode(encode(key)): entry if isinstance(entry, str) else Fraction(entry)
+            for key, entry in output.entries.items()
+        },
+    )
+
+
+def _by(step: Any, claim: Fraction) -> str:
+    """How small an excess is, where it may be rounding."""
+    if step == math.inf or not claim:
+        return ""
+    share = (Fraction(step) - claim) / claim
+    return f" (more by {bounded(share)} of it, which may be rounding)" if share < Fraction(1, 10**9) else ""
+
+
+def _size_text(size: Any) -> str:
+    if size == math.inf:
+        return "infinite"
+    exact = Fraction(size)
+    if exact.denominator < 10**4 and abs(exact) < 10**16:
+        return fraction_text(exact)
+    nearest = as_float(exact)
+    # A float is written as Python writes it, so that it is seen where two differ.
+    return repr(nearest) if math.isfinite(nearest) and Fraction(nearest) == exact else bounded(exact)
+
+
+def _output_text(output: Output) -> str:
+    if output.form == RAISES:
+        return f"raises {output.entries.get((), 'an exception')}"
+    shown = {key: entry if isinstance(entry, str) else _size_text(entry) for key, entry in output.entries.items()}
+    if list(shown) == [()]:
+        return str(shown[()])[:300]
+    return ("{" + ", ".join(f"{key!r}: {entry}" for key, entry in shown.items()) + "}")[:300]
