@@ -231,6 +231,18 @@ def test_the_others_do_no_more_harm() -> None:
         assert worst == exact_failure(weights, n_items, F(9, 10))
 
 
+def test_the_others_may_share() -> None:
+    """Where weights grow slower and slower, several rivals do more harm than one."""
+    weights = (10, 40, 44, 45)
+    exact = exact_failure(weights, 5, F(3, 4))
+    found = planned_mode._missed(np.array(weights)[:, None] / weights[0], 5, 0.25)
+    assert found == pytest.approx([float(exact)], rel=1e-12)
+    # Of four other items all have 10, and each of the first users of one adds 30: beside the common item's weight.
+    masses = (F(1, 64), F(9, 64), F(27, 64), F(27, 64))
+    missed = (F(130, 140), F(100, 140), F(70, 114), F(40, 85))
+    assert exact == sum(mass * part for mass, part in zip(masses, missed, strict=True))
+
+
 NEEDED = {
     # items, agreement: planned, by the exponential mechanism, and certified for all mechanisms
     (2, "0.9"): (8, 10, 8),

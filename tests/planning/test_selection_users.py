@@ -45,6 +45,17 @@ def test_many_items() -> None:
     assert 24 <= PurePrivateMode(epsilon=1, n_items=2**20).users_needed(agreement="0.9", beta="0.1") <= 40
 
 
+@pytest.mark.parametrize(
+    ("n_users", "n_items", "agreement", "known"), [(88, 2, F(3, 5), 0.0347268), (24, 3, F(7, 10), 0.0384370)]
+)
+def test_one_user_fewer_is_too_few(n_users: int, n_items: int, agreement: Fraction, known: float) -> None:
+    """Optima that were computed elsewhere, by programs without symmetries."""
+    bound = agreement_certificate(n_users, n_items, agreement, 1)
+    assert float(bound.lower_bound) == pytest.approx(known, abs=1e-7)
+    assert bound.lower_bound > F(1, 30)
+    assert bound.verify().finding == "established"
+
+
 def test_one_user_is_enough_where_little_is_asked() -> None:
     found = selection_users(n_items=2, agreement="0.99", epsilon=5, beta="0.3")
     assert (found.n_users, found.enough, found.certificate) == (1, True, None)

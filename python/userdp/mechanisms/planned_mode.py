@@ -36,6 +36,8 @@ STEPS_PER_NAT = 2**40
 """Scores are logarithms of weights, in units of about half a step."""
 LEAST = 2.0**-256
 """Smaller floats are none, so that nothing overflows."""
+LEFT_OUT = 1e-33
+"""More than the probability of the numbers of users that a plan leaves out."""
 SHARES = np.linspace(0, 1, 33)
 """Which parts of epsilon the weights of small counts are tried to grow by."""
 
@@ -296,7 +298,7 @@ def _missed(weights: Floats, n_items: int, others: float) -> Floats:
     for users in range(1, n + 1):
         harm[users] = np.max(weights[1 : users + 1] - 1 + harm[users - 1 :: -1], axis=0)
     against = harm[n - have] + (n_items - 1)
-    return np.asarray(masses @ (against / (against + weights[have])))
+    return np.asarray(masses @ (against / (against + weights[have])) + LEFT_OUT)
 
 
 def _middle_out(n: int, n_items: int, epsilon: float) -> Floats:
