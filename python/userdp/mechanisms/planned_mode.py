@@ -81,6 +81,9 @@ class PlannedPrivateMode(RangeMode):
     where rho is counted it costs epsilon**2 / 2, four times as much as `PurePrivateMode`. Replacing g users costs g
     epsilon. Proof: docs/proofs/planned_mode.md.
 
+    *Platforms.* Floats propose the table, so that its last digits may differ between platforms. That it is private is
+    decided wherever it is made.
+
     *Which to take.* `users_needed` says how many users it takes, to be compared with that of `PurePrivateMode`. The
     gain is large for large ranges and much agreement; for two items the choice is the best there is. Other agreements
     than the planned one are served less well. Near ties of three or more items the choice is worse than by the
