@@ -296,6 +296,37 @@ def test_slots_beside_a_gaussian_budget_with_deltas_and_distances_are_a_filter()
     assert reached(menu, asks(ledger, items, every=2), level, depth=4) > delta
 
 
+def test_deltas_beside_gaussian_noise_are_within_the_promise() -> None:
+    """Releases that show something only one neighbor has, with a small probability, and else are as Gaussian noise."""
+    level, leak = F(2), F(1, 50)
+    shown, hidden = leak, 1 - leak
+    menu = {
+        "leaky": oracle.response(F(3, 2), leak),
+        # Of two neighbors only one can show a key, in either order; what follows moves.
+        "with": ((hidden * F(3, 5), F(2, 5)), (hidden * F(2, 5), F(3, 5)), (shown, F(0))),
+        "without": ((F(3, 5), hidden * F(2, 5)), (F(2, 5), hidden * F(3, 5)), (F(0), shown)),
+        "5/4": oracle.response(F(5, 4)),
+    }
+    beside = PrivacyCost(mu2=noise_of(F(3, 2)), added_delta=leak)
+    items = {"leaky": beside, "with": beside, "without": beside, "5/4": PrivacyCost(mu2=noise_of(F(5, 4)))}
+    given: dict[str, Any] = {"added_delta": 2 * leak, "gaussian": 2 * noise_of(F(3, 2)) + noise_of(F(5, 4))}
+    delta = next(F(promise, 100) for promise in range(5, 60) if accepted(level, F(promise, 100), **given))
+
+    def ledger() -> PrivacyLedger:
+        return PrivacyLedger(ratio(level), delta, "exact", **given)
+
+    allowed = asks(ledger, items)
+    assert allowed(("with", "without", "5/4"))
+    assert not allowed(("with", "leaky", "without"))
+    found = reached(menu, allowed, level, depth=4)
+    assert delta / 3 < found <= delta
+    # Where deltas are forgotten, and more is allowed so.
+    forgotten = {name: PrivacyCost(mu2=cost.mu2) for name, cost in items.items() if cost.mu2 is not None}
+    small = {name: PrivacyCost(mu2=F(1, 10**6)) for name in forgotten}
+    assert reached(menu, asks(ledger, small), level, depth=5) > delta
+    assert reached({"with": ((hidden, F(1)), (shown, F(0)))}, asks(ledger, {"with": small["with"]}), level, 30) > delta
+
+
 def accepted(level: Fraction, delta: Fraction, **given: Any) -> bool:
     try:
         PrivacyLedger(ratio(level), delta, "exact", **given)

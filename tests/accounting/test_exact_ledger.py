@@ -17,6 +17,7 @@ from userdp.accounting import (
     PrivacyLedger,
     PrivacyLossDistribution,
     bounded_range_to_mu2,
+    compose_basic,
     gaussian_delta,
     largest_mu2,
     largest_rho,
@@ -522,3 +523,40 @@ def test_the_table_has_slots() -> None:
     shown = ledger._sections()[0].text()
     assert "bounded range 0.08" in shown
     assert "in slot" not in shown
+
+
+def test_a_delta_beside_mu2_is_counted_and_kept() -> None:
+    ledger = PrivacyLedger(1, "1e-5", "exact", added_delta="2e-6")
+    cost = PrivacyCost(mu2="1/100", added_delta="1e-6", distance="1e-12")
+    assert cost.zcdp() == (F(1, 200), F(1, 10**6), F(1, 10**12))
+    ledger.spend(cost, "keys")
+    assert ledger.entries[0].charged == {"mu2": F(1, 100), "delta": F(1, 10**6), "distance": F(1, 10**12)}
+    again = PrivacyLedger.from_json(ledger.to_json())
+    assert again.spent == ledger.spent
+    again.spend(cost)
+    with pytest.raises(PrivacyBudgetError, match="delta"):
+        again.spend(PrivacyCost(mu2="1/1000", added_delta="1e-9"))
+    # In rho it is approximate zCDP; in epsilon nothing is known.
+    zcdp = PrivacyLedger(1, "1e-5", "zcdp", added_delta="2e-6")
+    zcdp.spend(cost)
+    assert zcdp.spent["delta"] == F(1, 10**6)
+    with pytest.raises(ValueError, match="counts epsilon and delta"):
+        PrivacyLedger(1, "1e-5").spend(cost)
+    # A slot takes the Gaussian part, and the delta stays.
+    slot = PrivacyLedger(1, "1e-5", "exact", slots=[(PLD.gaussian(10), 1)], gaussian=0, added_delta="2e-6")
+    slot.spend(cost)
+    assert (slot.entries[0].slot, slot.spent["delta"]) == (0, F(1, 10**6))
+
+
+def test_costs_with_a_delta_beside_mu2_add_up() -> None:
+    cost = PrivacyCost(mu2="1/100", added_delta="1e-6", distance="1e-12")
+    # What is best in rho has no delta; the sum of mu2 has one all the same.
+    both = PrivacyCost("1/1000", mu2="1/100", added_delta="1e-6", distance="1e-12")
+    assert both.zcdp() == (F(1, 2 * 10**6), 0, 0)
+    together = compose_basic(cost, both)
+    assert (together.mu2, together.added_delta, together.distance) == (F(1, 50), F(2, 10**6), F(2, 10**12))
+    with pytest.raises(ValueError, match="without added_delta"):
+        PLD.from_mechanism(cost)
+    # The delta is never lost: what has an epsilon as well is taken by that.
+    loss = PLD.from_mechanism(PrivacyCost(1, "1e-5", mu2="1/100", added_delta="1e-6"))
+    assert loss.dominates(PLD.pure(1, "1e-5"))

@@ -88,11 +88,14 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
     distance = Fraction(0) if rho is None else sum((form[2] for form in forms), Fraction(0))
     known = [cost.mu2 for cost in costs if cost.mu2 is not None]
     mu2 = sum(known, Fraction(0)) if len(known) == len(costs) else None
-    if mu2 is not None:
-        distance = max(distance, sum((cost.distance for cost in costs), Fraction(0)))
     # Deltas beside rho add up like others; of a cost in epsilon and delta that is no news.
-    added = min(Fraction(1), sum((form[1] for form in forms), Fraction(0))) if stated else Fraction(0)
-    return PrivacyCost(epsilon, delta or 0, rho, min(Fraction(1), distance), mu2=mu2, added_delta=added)
+    added = sum((form[1] for form in forms), Fraction(0)) if stated else Fraction(0)
+    if mu2 is not None:
+        # What is best for rho may have no delta and no distance where mu2 has.
+        distance = max(distance, sum((cost.distance for cost in costs), Fraction(0)))
+        added = max(added, sum((cost.added_delta for cost in costs), Fraction(0)))
+    far, beside = min(Fraction(1), distance), min(Fraction(1), added)
+    return PrivacyCost(epsilon, delta or 0, rho, far, mu2=mu2, added_delta=beside)
 
 
 def level_sum(epsilons: Iterable[Epsilon]) -> PrivacyLevel:

@@ -32,10 +32,11 @@ class PrivacyCost:
         two neighbors, in both orders, are dominated by N(0, 1) and N(mu, 1) with mu^2 = mu2: Gaussian noise of standard
         deviation sigma on what has sensitivity D in L2 costs D^2 / sigma^2.
     added_delta : float, int, Fraction or decimal string, optional
-        A delta beside rho, not to be given with mu2: approximate zCDP (Bun and Steinke 2016, Definition 8.1). On any
-        two neighbors each of the two distributions has an event of probability at least 1 - added_delta, and given
-        these events they are as those of a rho-zCDP mechanism, up to `distance`. So it is for a threshold on keys that
-        only one user has (`SparseHistogram`). It is no distance: no rho-zCDP mechanism need be near.
+        A delta beside rho and mu2: approximate zCDP (Bun and Steinke 2016, Definition 8.1). On any two neighbors each
+        of the two distributions has an event of probability at least 1 - added_delta, and given these events they are
+        as those of a rho-zCDP mechanism, or of one that N(0, 1) and N(mu, 1) dominate, up to `distance`. So it is for a
+        threshold on keys that only one user has (`SparseHistogram`). It is no distance: no rho-zCDP mechanism need be
+        near.
 
     Attributes
     ----------
@@ -91,8 +92,8 @@ class PrivacyCost:
         if rho is None and mu2 is None and far:
             raise ValueError("distance belongs to a rho or a mu2; both are missing")
         beside = parse_delta(added_delta, "added_delta")
-        if beside and (rho is None or mu2 is not None):
-            raise ValueError("added_delta belongs to a rho without a mu2; rho is missing, or mu2 is given")
+        if beside and rho is None and mu2 is None:
+            raise ValueError("added_delta belongs to a rho or a mu2; both are missing")
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "delta", threshold)
         object.__setattr__(self, "rho", None if rho is None else parse_rho(rho))
@@ -108,14 +109,14 @@ class PrivacyCost:
         -------
         (rho, delta, distance) : tuple of Fraction
             For each two neighbors the two distributions are, up to a part of delta and a distance in total variation,
-            as those of a rho-zCDP mechanism. From rho beside `added_delta`, from bounded range eta^2/8, from mu2 its
-            half, from (epsilon, delta)-DP epsilon^2/2 beside its delta.
+            as those of a rho-zCDP mechanism. From rho beside `added_delta`, from mu2 its half beside the same, from
+            bounded range eta^2/8, from (epsilon, delta)-DP epsilon^2/2 beside its delta.
         """
         known = []
         if self.rho is not None:
             known.append((self.rho, self.added_delta, self.distance))
         if self.mu2 is not None:
-            known.append((self.mu2 / 2, Fraction(0), self.distance))
+            known.append((self.mu2 / 2, self.added_delta, self.distance))
         if self.bounded_range is not None:
             known.append((bounded_range_to_zcdp(self.bounded_range), Fraction(0), Fraction(0)))
         if self.epsilon is not None:

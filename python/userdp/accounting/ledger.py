@@ -254,7 +254,8 @@ class PrivacyLedger(Shown):
     neighbors : {"replace", "add-remove"}
         Likewise; for all estimators of this package it is "replace".
     added_delta : float, int, Fraction or decimal string
-        With "zcdp" and "exact": the part of delta for the deltas of (e, d)-DP releases, which add up. 0 refuses them.
+        With "zcdp" and "exact": the part of delta for the deltas of (e, d)-DP releases, and for those beside a rho or a
+        mu2, which add up. 0 refuses them.
     distance : float, int, Fraction or decimal string, optional
         With "zcdp" and "exact": how far all releases together may be from exact zCDP, or from what their slots and mu2
         say, in total variation. By default what costs a thousandth of delta, which is ample for this package's noise,

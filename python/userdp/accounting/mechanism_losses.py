@@ -33,11 +33,15 @@ def release_of_cost(cost: PrivacyCost) -> tuple[ReleaseLoss, Fraction]:
     """The most that a cost says of the privacy loss, and how far the release is from it."""
     if cost.bounded_range is not None:
         return BoundedRangeLoss.checked(cost.bounded_range), Fraction(0)
-    if cost.mu2 is not None:
+    # Nothing that a pair of distributions says has a delta beside it.
+    if cost.mu2 is not None and not cost.added_delta:
         return GaussianLoss.checked(max(cost.mu2, LEAST_MU_SQUARED)), cost.distance
     if cost.epsilon is not None:
         return PureLoss.checked(cost.epsilon, cost.delta), Fraction(0)
-    raise ValueError("mechanism: a cost in rho alone says nothing of the privacy loss; it needs mu2 or epsilon")
+    raise ValueError(
+        "mechanism: a cost in rho alone, or with a delta beside it, says nothing of the privacy loss; it needs a mu2 "
+        "without added_delta, or an epsilon"
+    )
 
 
 def pairs_of_audit(report: Any) -> list[tuple[tuple[Fraction, ...], tuple[Fraction, ...]]]:

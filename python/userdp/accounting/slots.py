@@ -125,7 +125,7 @@ def forms_of(item: PrivacyCost | PrivacyLossDistribution) -> tuple[Form, ...]:
         return (Form(item._parts[0][0], distance=item.distance),)
     known = []
     if item.mu2 is not None:
-        known.append(Form(GaussianLoss(item.mu2), distance=item.distance))
+        known.append(Form(GaussianLoss(item.mu2), item.added_delta, item.distance))
     if item.bounded_range is not None:
         known.append(Form(BoundedRangeLoss(parse_level(item.bounded_range))))
     if item.epsilon is not None:
