@@ -48,6 +48,8 @@ MOST_WEIGHT = 2**48
 MOST_USERS = MOST_OCCURRING = 2**32
 """The core numbers users and keys in 32 bits."""
 MOST_THRESHOLD = 2**61
+SMALL_EPSILON = 0.01
+"""Below it a refusal is not for what drawn noise is off the ideal one."""
 OUTPUTS_LIMIT = 2**20
 SKIPPED = 2**32 - 1
 """The place of a key whose rows are left out."""
@@ -212,10 +214,16 @@ class SetUnion(KeyMechanism):
             made = cls(epsilon=epsilon, **arguments)
             if made.certified_delta <= exact:
                 return made
+        repair = (
+            "take a larger epsilon, or an account in rho (SetUnion.within; composition='zcdp' of a session): that of "
+            "epsilon and delta together loses too much where epsilon is as small as delta"
+            if float(level) < SMALL_EPSILON
+            else "take a larger delta or another epsilon: drawn noise is off the ideal one by e**epsilon times 2**-112 "
+            "and more"
+        )
         raise ValueError(
             f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-            f"max_keys={keys}; take a larger delta or another epsilon: drawn noise is off the ideal one by e**epsilon "
-            "times 2**-112 and more"
+            f"max_keys={keys}; {repair}"
         )
 
     @classmethod

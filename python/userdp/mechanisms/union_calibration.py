@@ -105,7 +105,9 @@ class _Problem:
         curve = self.curve(*second)
         widest = math.sqrt(self.lengths) / first[0]
         away = 8 * widest + widest**2
-        grid = np.linspace(epsilon - away - 0.01, epsilon + away + 0.01, POINTS)
+        # New keys of the first round move the level by ln(1 - shown), which is next to nothing.
+        away += min(0.01, away)
+        grid = np.linspace(epsilon - away, epsilon + away, POINTS)
         values = np.array([curve(x) for x in grid])
         normal = np.linspace(-8, 8, POINTS)
         masses = np.exp(-(normal**2) / 2)

@@ -39,6 +39,8 @@ SMALL = 384
 LARGE = Fraction(1, 2**12)
 """From such a probability on it is counted that new keys are hidden on one side only."""
 STEPS_PER_WIDTH = 4
+NARROW = 2**-10
+"""Steps of loss for such widths are taken from a finer grid."""
 VAST = 2**14
 """From this mu^2 on neighbors are told apart but for 2^-700, at any level at which distances leave a delta below 1."""
 WIDTHS = 8
@@ -264,8 +266,9 @@ class _Steps:
         self._second, self._level, self._least = second, level, floor * NEGLIGIBLE
         widths = [math.sqrt(float(one.mu2(Fraction(0)))) for one in (first, second)]
         # Up to rounding the powers of a number: levels and their inverses.
-        step = 1 + Fraction(max(1, round(min(widths) / STEPS_PER_WIDTH * 2**20)), 2**20)
-        count = math.ceil((WIDTHS * widths[0] + widths[0] ** 2) / math.log(step))
+        unit = 2**20 if min(widths) > NARROW else 2**52
+        step = 1 + Fraction(max(1, round(min(widths) / STEPS_PER_WIDTH * unit)), unit)
+        count = math.ceil((WIDTHS * widths[0] + widths[0] ** 2) / math.log1p(step - 1))
         self._powers = [Fraction(1)]
         for _ in range(count):
             self._powers.append(_down(self._powers[-1] * step))
