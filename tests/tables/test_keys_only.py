@@ -18,7 +18,7 @@ import pytest
 from userdp import InsecureRandomnessWarning, LogRatio
 from userdp.accounting import zcdp_delta
 from userdp.audit import audit_user_level
-from userdp.exceptions import PrivacyBudgetError
+from userdp.exceptions import BudgetError, PrivacyBudgetError
 from userdp.mechanisms import SetUnion
 from userdp.tables import Query, Schema, Session, category, col, count_users, key, number
 from userdp.tables.audits import UnionAlgorithm
@@ -183,9 +183,9 @@ def test_whole_releases_on_small_worlds(neighbors: Any, rounds: Any) -> None:
 
 def test_sessions_give_their_releases_as_algorithms() -> None:
     people = session(visits())
-    algorithm = people.as_finite_algorithm(QUERY, n_users=2, keys=[("a",), ("b",)])
-    assert isinstance(algorithm, UnionAlgorithm)
-    assert len(algorithm.outputs) == 9
+    # Weights are in a million steps, so that noise has too many outputs: said at once, and not by pmf.
+    with pytest.raises(BudgetError, match=r"keys_only\(\) cannot be audited.*smaller weight="):
+        people.as_finite_algorithm(QUERY, n_users=2, keys=[("a",), ("b",)])
     with pytest.raises(ValueError, match="keys"):
         people.as_finite_algorithm(QUERY, n_users=2)
 
@@ -213,8 +213,17 @@ def test_queries_that_make_no_sense_are_refused() -> None:
             people.plan(query)
     with pytest.raises(ValueError, match="positive delta"):
         session(visits(), delta=0).plan(QUERY)
-    with pytest.raises(ValueError, match="no noise and threshold"):
-        session(visits(), epsilon=1e-6).plan(QUERY)
+    # Two rounds serve down to an epsilon as small as delta; one round does not, and says what would.
+    tiny: dict[str, Any] = {"epsilon": "1e-6", "delta": "1e-6"}
+    union = session(visits(), **tiny).plan(QUERY).noise.union
+    assert union is not None
+    assert union.certified_delta <= F(1, 10**6)
+    once = Query().group_by("shop", max_keys=3).keys_only("one-round")
+    with pytest.raises(ValueError, match=r"no noise and threshold.*composition='zcdp'"):
+        session(visits(), **tiny).plan(once)
+    assert session(visits(), **tiny, composition="zcdp").plan(once).cost.added_delta <= F(1, 2 * 10**6)
+    with pytest.raises(ValueError, match=r"no noise and threshold.*drawn noise is off"):
+        session(visits(), epsilon=100).plan(QUERY)
     known = Session(
         pd.DataFrame({"who": [1], "town": ["a"], "x": [1.0]}),
         user="who",

@@ -451,7 +451,7 @@ def test_frames_are_refused_by_names_and_types() -> None:
         (PEOPLE.rename(columns={"spent": 5}), {}, "which is no text"),
         (PEOPLE.assign(spent=pd.Series(["1"] * len(PEOPLE), dtype="string")), {}, "the schema says number(0, 100)"),
         (PEOPLE, {"neighbors": "remove"}, "neighbors must be"),
-        (PEOPLE, {"composition": "exact"}, "composition must be"),
+        (PEOPLE, {"composition": "optimal"}, "composition must be"),
         (PEOPLE, {"epsilon": None}, "needs epsilon, or a ledger"),
         (PEOPLE, {"epsilon": -1}, "epsilon"),
         (PEOPLE, {"delta": 2}, "delta"),

@@ -22,6 +22,7 @@ from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.runtime import source_of
 from userdp.tables import Query, Schema, Session, category, count_rows, count_users, integer, mean, number
 from userdp.tables.audits import merged
+from userdp.tables.noise import Budget
 from userdp.tables.reading import table_of
 from userdp.tables.rows import add_up
 from userdp.tables.suggestions import bound_of, noise_of, search_of
@@ -98,7 +99,7 @@ def test_users_beyond_the_given_bound_are_counted(query: Query, row: int, times:
     """Where everybody has more than the largest bound that is considered, it is the best one."""
     search, counts = between(query, [[row] * times] * 30 + [[row]] * 2)
     assert counts[-1] == 30
-    noise = noise_of(search, "add-remove", epsilon=F(100), rho=None)
+    noise = noise_of(search, "add-remove", Budget("basic", F(100), F(0)))
     assert bound_of(search, counts, noise, 1.0) == len(search.candidates) - 1
 
 
@@ -126,7 +127,7 @@ def test_the_law_of_noisy_bins_keeps_the_promise(neighbors: Any, gaussian: bool)
     epsilon: Any = F(1) if gaussian else LogRatio(2)
     delta = F(1, 20) if gaussian else F(0)
     rho = largest_rho(1, delta) * F(999, 1000) if gaussian else None
-    noise = noise_of(search, neighbors, epsilon=None if gaussian else rational_below(epsilon), rho=rho)
+    noise = noise_of(search, neighbors, Budget("zcdp" if rho else "basic", None if rho else epsilon, F(0), rho))
     assert noise.cost == (noise.cost if gaussian else PrivacyCost(rational_below(epsilon)))
     if gaussian:
         assert noise.cost.rho is not None
@@ -151,7 +152,7 @@ def test_without_noise_the_best_candidate_is_found() -> None:
     """Where noise is next to nothing, the choice is the candidate with the least error, by brute force."""
     rng = np.random.default_rng(3)
     search = search_of(Query().agg(rows=count_rows(4096)), SCHEMA)
-    tiny = noise_of(search, "add-remove", epsilon=F(80), rho=None)
+    tiny = noise_of(search, "add-remove", Budget("basic", F(80), F(0)))
     for values in (rng.geometric(0.1, 5000), np.full(300, 8), np.minimum(rng.zipf(1.7, 4000), 4096), [2] * 10):
         users = np.asarray(values)
         above_each = np.array([(users > candidate).sum() for candidate in search.candidates])
@@ -173,8 +174,8 @@ def test_nobody_has_a_low_bound() -> None:
     search = search_of(Query().agg(rows=count_rows(2**20)), SCHEMA)
     nobody = np.zeros(search.bins, dtype=np.int64)
     for neighbors in ("add-remove", "replace"):
-        for given in ({"epsilon": F(1, 10), "rho": None}, {"epsilon": None, "rho": F(1, 200)}):
-            noise = noise_of(search, neighbors, **given)  # type: ignore[arg-type]
+        for budget in (Budget("basic", F(1, 10), F(0)), Budget("zcdp", None, F(0), F(1, 200))):
+            noise = noise_of(search, neighbors, budget)  # type: ignore[arg-type]
             with pytest.warns(InsecureRandomnessWarning):
                 source = source_of(5)
             bounds = [
@@ -219,3 +220,18 @@ def test_what_has_no_bound_is_refused(query: Query, message: str) -> None:
     with pytest.raises(ValueError, match="then"):
         people.suggest_bound(ROWS, epsilon="1/2", then=0)
     assert people.remaining()["epsilon"] == 1
+
+
+@pytest.mark.parametrize("composition", ["zcdp", "exact"])
+def test_a_large_epsilon_takes_what_has_no_distance(composition: str) -> None:
+    """Beside e^1000 no distance is left: noise of a pure epsilon, as for a release."""
+    people = Session(table([[1]] * 50), user="who", schema=SCHEMA, epsilon=1000, delta="1e-6", composition=composition)
+    found = people.suggest_bound(Query().agg(rows=count_rows(64)), epsilon=200, then=1)
+    assert found.cost.epsilon is not None
+    assert found.cost.epsilon > 1
+    assert found.cost.distance == 0
+    entry = people.ledger.entries[0]
+    assert entry.charged["distance"] == 0
+    plan = people.plan(Query().agg(people=count_users()), epsilon=200)
+    assert plan.cost.epsilon is not None
+    assert people.ledger.can_spend(plan.cost)

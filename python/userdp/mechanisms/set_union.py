@@ -318,6 +318,11 @@ class SetUnion(KeyMechanism):
         return sum((one.rho for one in self._account.rounds), Fraction(0))
 
     @property
+    def mu2(self) -> Fraction:
+        """The mu^2 of all sums, by exact curves of Gaussian noise; beside it there is `vanishing_delta`."""
+        return sum((one.mu2(Fraction(0)) for one in self._account.rounds), Fraction(0))
+
+    @property
     def distance(self) -> Fraction:
         """How far the sums that one user moves are from ideal ones, in total variation."""
         return sum((one.distance for one in self._account.rounds), Fraction(0))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from userdp.exact.numbers import check_count, exact_number, is_integer, parse_exact, short_repr
 
 MOST_ROWS = 2**32
@@ -196,7 +198,7 @@ def quantile(column: Any, shares: Any = "1/2") -> Quantile:
     ----------
     column : str or expression
         Numbers or whole numbers in public bounds. The answer is on the column's grid.
-    shares : fraction, or list of fractions
+    shares : fraction, or list, tuple or 1-D array of fractions
         Strictly between 0 and 1: a float, a Fraction, or a text such as "1/2". The denominator is at most 1000.
 
     Examples
@@ -204,6 +206,8 @@ def quantile(column: Any, shares: Any = "1/2") -> Quantile:
     >>> quantile("wage", ["1/4", "1/2", "3/4"]).shares
     (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
     """
+    if isinstance(shares, np.ndarray) and shares.ndim <= 1:
+        shares = shares.tolist()
     several = isinstance(shares, (list, tuple))
     listed = list(shares) if several else [shares]
     if not 1 <= len(listed) <= MOST_QUANTILES:
@@ -215,9 +219,13 @@ def quantile(column: Any, shares: Any = "1/2") -> Quantile:
 
 
 def _share(value: Any) -> Fraction:
-    share = exact_number(value) if not isinstance(value, str) else parse_exact(value, "shares", "a fraction")
+    wanted = "a fraction between 0 and 1, or a list, tuple or 1-D array of them"
+    try:
+        share = exact_number(value) if not isinstance(value, str) else parse_exact(value, "shares", "a fraction")
+    except TypeError:
+        raise TypeError(f"shares must be {wanted}; got {short_repr(value)}") from None
     if share is None:
-        raise TypeError(f"shares must be fractions between 0 and 1; got {short_repr(value)}")
+        raise TypeError(f"shares must be {wanted}; got {short_repr(value)}")
     near = share.limit_denominator(1000)
     if not 0 < near < 1 or abs(near - share) > Fraction(1, 10**9):
         raise ValueError(f"shares must be fractions between 0 and 1 with denominators up to 1000; got {value!r}")

@@ -298,6 +298,13 @@ class UnionAlgorithm:
         self.columns = query.columns
         self.keys: tuple[KeyValue, ...] = tuple(keys)
         self._query, self._union, self._schema = query, union, schema
+        try:
+            union.pmf([self.keys[:1]])
+        except BudgetError as error:
+            raise BudgetError(
+                f"keys_only() cannot be audited: {error}. A user's weight is in {union.weight} steps; a "
+                "userdp.mechanisms.SetUnion with a smaller weight= can be"
+            ) from None
         rounds = len(union.rounds)
         if (rounds + 1) ** len(self.keys) > MOST_OUTPUTS:
             raise BudgetError(f"the release has {rounds + 1} ** {len(self.keys)} outputs, above 2**20: take fewer keys")

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from userdp.accounting import PrivacyCost, gaussian_delta, largest_mu2, largest_rho, zcdp_delta
+from userdp.accounting import (
+    PrivacyCost,
+    bounded_range_to_mu2,
+    gaussian_delta,
+    largest_mu2,
+    largest_rho,
+    zcdp_delta,
+)
 from userdp.exact.epsilon import rational_below, shortened
 from userdp.exact.numbers import LogRatio
 from userdp.exceptions import BudgetError
@@ -21,7 +28,7 @@ from userdp.mechanisms import CorrelatedCounts, DiscreteGaussian, DiscreteLaplac
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
 from userdp.mechanisms.key_sums import KeySum
-from userdp.mechanisms.set_union import SetUnion
+from userdp.mechanisms.set_union import MOST_OCCURRING, SetUnion
 from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.compiled import USERS, Answer, Compiled, Statistic
@@ -37,6 +44,10 @@ NO_NOISE = 1e-300
 """For the standard deviation of noise that is 0 in doubles."""
 LARGEST_LAPLACE = 2**22
 """Wider discrete Laplace noise is added to totals that are rounded to coarser steps, so that its tables are small."""
+RANGE_UNIT = bounded_range_to_mu2(1)
+"""The mu2 of a bounded range of 1; that of a range grows with its square."""
+A_LITTLE_LESS = 1 - Fraction(1, 2**20)
+"""Of a budget, so that noise of a few million steps, which is accounted as smoothed continuous noise, is within it."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +56,10 @@ class Budget:
 
     composition: str
     epsilon: Fraction | LogRatio | None  # with "basic"
-    delta: Fraction  # with "basic" of the release; with "zcdp" what may be beside rho
+    delta: Fraction  # with "basic" of the release; otherwise what may be beside rho or mu2
     rho: Fraction | None = None  # with "zcdp"
-    distance: Fraction | None = None  # with "zcdp": what is left; None for as much as it takes
+    distance: Fraction | None = None  # but with "basic": what is left; None for as much as it takes
+    mu2: Fraction | None = None  # with "exact"
 
 
 @dataclass(frozen=True)
@@ -154,6 +166,8 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
         return _union(query, neighbors, budget)
     if budget.composition == "zcdp":
         return _within_rho(query, neighbors, budget)
+    if budget.composition == "exact":
+        return _within_mu2(query, neighbors, budget)
     assert budget.epsilon is not None
     if query.unknown:
         return _unknown(query, neighbors, budget.epsilon, budget.delta)
@@ -193,18 +207,56 @@ def _within_rho(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotm
     gaussian = gaussian_noise(query, neighbors, budget.rho, budget.delta, None)
     if budget.distance is None or gaussian.cost.distance <= budget.distance:
         return gaussian
-    # An epsilon costs epsilon^2 / 2 in rho at most, and no distance.
-    epsilon = shortened(root_below(2 * budget.rho), up=False)
     try:
-        return (
-            _unknown(query, neighbors, epsilon, budget.delta) if query.unknown else _laplace(query, neighbors, epsilon)
-        )
+        return _without_distance(query, neighbors, epsilon_within(budget), budget.delta)
     except ValueError:
-        raise ValueError(
-            "what drawn Gaussian noise is off the ideal one would cost more than the session has left for it beside so "
-            "large an epsilon, and no other noise was found: make the session with composition='basic', or with a "
-            "smaller epsilon or a larger delta"
-        ) from None
+        raise ValueError(TOO_FAR) from None
+
+
+def epsilon_within(budget: Budget) -> Fraction:
+    """The epsilon of a release that has no distance, within a rho or a mu2."""
+    if budget.mu2 is None:
+        # It costs epsilon^2 / 2 in rho at most.
+        assert budget.rho is not None
+        return shortened(root_below(2 * budget.rho), up=False)
+    # Losses from -epsilon to epsilon are a bounded range of 2 epsilon.
+    return shortened(root_below(budget.mu2 / (4 * RANGE_UNIT)), up=False)
+
+
+TOO_FAR = (
+    "what drawn Gaussian noise is off the ideal one would cost more than the session has left for it beside so "
+    "large an epsilon, and no other noise was found: make the session with composition='basic', or with a "
+    "smaller epsilon or a larger delta"
+)
+
+
+def _without_distance(query: Compiled, neighbors: Neighbors, epsilon: Fraction, delta: Fraction) -> Allotment:
+    return _unknown(query, neighbors, epsilon, delta) if query.unknown else _laplace(query, neighbors, epsilon)
+
+
+def _within_mu2(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
+    """Gaussian noise by its exact curve, or what has a pure epsilon, where that is less noise or what is left."""
+    assert budget.mu2 is not None
+    found = []
+    gaussian = gaussian_noise(query, neighbors, budget.mu2 / 2, budget.delta, None, smoothed=True)
+    if budget.distance is None or gaussian.cost.distance <= budget.distance:
+        found.append(gaussian)
+    if not found or not query.unknown:
+        epsilon = epsilon_within(budget)
+        try:
+            pure = _without_distance(query, neighbors, epsilon, budget.delta)
+        except ValueError:
+            if not found:
+                raise ValueError(TOO_FAR) from None
+        else:
+            beside = budget.delta if query.unknown else Fraction(0)
+            found.append(replace(pure, cost=cost_as_range(epsilon, beside)))
+    return min(found, key=_error)
+
+
+def cost_as_range(epsilon: Fraction, delta: Fraction = Fraction(0)) -> PrivacyCost:
+    """The cost of an (epsilon, delta)-DP release with its mu2: up to an event, its losses have a range of 2 epsilon."""
+    return PrivacyCost(epsilon, delta, mu2=bounded_range_to_mu2(2 * epsilon), added_delta=delta)
 
 
 def _unknown(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio, delta: Fraction) -> Allotment:
@@ -222,11 +274,22 @@ def _union(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
         assert budget.rho is not None
         union = SetUnion.within(budget.rho, budget.delta, query.max_keys, neighbors=neighbors, method=method)
         cost = PrivacyCost(rho=union.rho, added_delta=union.vanishing_delta, distance=union.distance)
+    elif budget.composition == "exact":
+        assert budget.mu2 is not None
+        half = budget.mu2 / 2 * A_LITTLE_LESS
+        union = SetUnion.within(half, budget.delta, query.max_keys, neighbors=neighbors, method=method)
+        # A mu2 is about one distribution for every table, so all sums count, not only those that one user moves.
+        far = sum(MOST_OCCURRING * (_distance_of(variance) + SMOOTHED_WITHIN) for variance, _ in union.rounds)
+        cost = PrivacyCost(mu2=union.mu2, added_delta=union.vanishing_delta, distance=min(far, Fraction(1)))
     else:
         assert budget.epsilon is not None
         union = _calibrated_union(budget.epsilon, budget.delta, query.max_keys, neighbors, method)
         cost = PrivacyCost(budget.epsilon, budget.delta)
     return Allotment(None, (), (), cost, union)
+
+
+def _distance_of(variance: Fraction) -> Fraction:
+    return DiscreteGaussian(sigma_squared=variance).distance
 
 
 @lru_cache(maxsize=64)
@@ -402,9 +465,10 @@ def gaussian_noise(
     for answer, part in others:
         if isinstance(answer.aggregate, Quantile):
             loss, squared_loss = losses_of(levels_of(answer.aggregate.shares), neighbors, shapes)
-            # Bounded range eps costs eps^2 / 8 in rho; levels are chosen one after the other.
-            each = shortened(root_below(8 * part * rho / squared_loss), up=False)
-            cost = PrivacyCost(epsilon=loss * each, rho=squared_loss * each**2 / 8)
+            # Bounded range eps costs eps^2 / 8 in rho, and pi / 8 eps^2 in mu^2; levels are chosen one after the other.
+            unit = RANGE_UNIT / 2 if smoothed else Fraction(1, 8)
+            each = shortened(root_below(part * rho / (unit * squared_loss)), up=False)
+            cost = PrivacyCost(epsilon=loss * each, rho=squared_loss * each**2 * unit)
             selected.append(_selected(query, answer, neighbors, each, cost))
         else:
             # Bins of one user are not negative and add up to a weight, so their change is within its length, or the
@@ -412,13 +476,18 @@ def gaussian_noise(
             squared = max(2 * common + own for common, own in shapes) * WEIGHT**2
             noise = DiscreteGaussian(sigma_squared=rounded_up(Fraction(squared) / (2 * part * rho)) + wider)
             own = squared / (2 * (noise.sigma_squared - wider))
-            # Known keys all have a distribution near an ideal one; of others those that one user is in.
-            keys = 2 * query.max_keys if query.n_keys is None else query.n_keys
+            # Known keys all have a distribution near an ideal one; of others those that one user is in, but a mu2 is
+            # about one distribution for every table.
+            unlisted = MOST_OCCURRING if smoothed else 2 * query.max_keys
+            keys = unlisted if query.n_keys is None else query.n_keys
             cost = PrivacyCost(rho=own, distance=keys * _bins(query, answer) * (noise.distance + far))
             binned.append(Binned(answer, noise, cost))
         assert cost.rho is not None
         spent, distance = spent + cost.rho, distance + cost.distance
-    if promise is None:
+    distance = min(distance, Fraction(1))
+    if promise is None and smoothed:
+        whole = PrivacyCost(mu2=2 * spent, added_delta=vanishing, distance=distance)
+    elif promise is None:
         whole = PrivacyCost(rho=spent, added_delta=vanishing, distance=distance)
     else:
         epsilon, delta = promise
@@ -489,20 +558,20 @@ def _gaussian_alone(
         (one, DiscreteGaussian(sigma_squared=rounded_up(variance * factor) + wider))
         for one, variance in zip(query.statistics, relative, strict=True)
     )
-    if query.unknown:
-        sparse = _thresholded(query, neighbors, noise, beside)
-        return Keyed(
-            noise, sparse, PrivacyCost(rho=sparse.rho, added_delta=sparse.vanishing_delta, distance=sparse.distance)
-        )
     exact = keyed_rho(
         [(low, high, one.sigma_squared - wider) for (low, high), (_, one) in zip(ranges, noise, strict=True)],
         n_keys=query.n_keys,
         max_keys=query.max_keys,
         neighbors=neighbors,
     )
+    of_a_key = sum((one.distance + far for _, one in noise), Fraction(0))
+    if query.unknown:
+        sparse = _thresholded(query, neighbors, noise, beside)
+        # A mu2 is about one distribution for every table: all keys count that there may be.
+        distance = min(MOST_OCCURRING * of_a_key, Fraction(1)) if wider else sparse.distance
+        return Keyed(noise, sparse, PrivacyCost(rho=exact, added_delta=sparse.vanishing_delta, distance=distance))
     assert query.n_keys is not None
-    distance = sum((query.n_keys * (one.distance + far) for _, one in noise), Fraction(0))
-    return Keyed(noise, None, PrivacyCost(rho=exact, distance=distance))
+    return Keyed(noise, None, PrivacyCost(rho=exact, distance=min(query.n_keys * of_a_key, Fraction(1))))
 
 
 def _thresholded(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -118,7 +118,7 @@ class Release(Shown):
 
     def _answer(self, name: str) -> Answer:
         for answer in self._query.answers:
-            if answer.name == name and answer.aggregate.of_keys:
+            if answer.name == _name(name) and answer.aggregate.of_keys:
                 return answer
         raise ValueError(f"{name!r} is no column of numbers by key; there are {', '.join(self._query.names)}")
 
@@ -227,7 +227,7 @@ class Release(Shown):
             For a name that is no quantile, and a key that is not in the answer.
         """
         for answer in self._query.answers:
-            if answer.name == name and isinstance(answer.aggregate, Quantile):
+            if answer.name == _name(name) and isinstance(answer.aggregate, Quantile):
                 values = sorted(self._drawn.chosen[name][self._place(key)])
                 return dict(zip(answer.aggregate.shares, values, strict=True))
         raise ValueError(f"{name!r} is no quantile of this release")
@@ -248,7 +248,7 @@ class Release(Shown):
             For a name that is no histogram, and a key that is not in the answer.
         """
         for answer in self._query.answers:
-            if answer.name == name and isinstance(answer.aggregate, Histogram):
+            if answer.name == _name(name) and isinstance(answer.aggregate, Histogram):
                 counts = self._drawn.bins[name][self._place(key)]
                 return np.array(counts, dtype=np.float64) / WEIGHT, answer.aggregate.edges
         raise ValueError(f"{name!r} is no histogram of this release")
@@ -287,7 +287,9 @@ class Release(Shown):
                 raise ValueError(f"key is for answers by group, and this one has none; got {short_repr(key)}")
             return 0
         whole = key if isinstance(key, tuple) else (key,)
-        if key is None or whole not in self._drawn.keys:
+        # Of arrays and series an equality is no bool.
+        plain = all(isinstance(part, Hashable) for part in whole)
+        if key is None or not plain or whole not in self._drawn.keys:
             raise ValueError(f"key must be one of the answer's, as in `keys`; got {short_repr(key)}")
         return self._drawn.keys.index(whole)
 
@@ -486,12 +488,7 @@ class Release(Shown):
         return [self._section()]
 
     def _section(self) -> Section:
-        promise = [
-            *([] if self.cost.epsilon is None else [Fact("Epsilon", *level_text(parse_level(self.cost.epsilon)))]),
-            *([] if self.cost.epsilon is None else [Fact("Delta", *number_text(self.cost.delta))]),
-            *([] if self.cost.rho is None else [Fact("Rho (zero-concentrated)", *number_text(self.cost.rho))]),
-            *([] if not self.cost.added_delta else [Fact("Delta beside rho", *number_text(self.cost.added_delta))]),
-        ]
+        promise = cost_facts(self.cost)
         facts = [Fact(label, text) for label, text in self._facts.items()]
         names = self._query.names
         shown = [[_cell(row.get(name)) for name in names] for row in self._rows(40)]
@@ -522,6 +519,21 @@ class Release(Shown):
 
     def _noise_rows(self) -> list[tuple[str, str, str, str]]:
         return noise_rows(self._query, self._noise)
+
+
+def cost_facts(cost: PrivacyCost) -> list[Fact]:
+    """What a release costs, for people."""
+    facts = []
+    if cost.epsilon is not None:
+        facts += [Fact("Epsilon", *level_text(parse_level(cost.epsilon))), Fact("Delta", *number_text(cost.delta))]
+    if cost.rho is not None:
+        facts.append(Fact("Rho (zero-concentrated)", *number_text(cost.rho)))
+    if cost.mu2 is not None:
+        facts.append(Fact("Mu^2 (Gaussian)", *number_text(cost.mu2)))
+    if cost.added_delta:
+        beside = "mu^2" if cost.rho is None else "rho"
+        facts.append(Fact(f"Delta beside {beside}", *number_text(cost.added_delta)))
+    return facts
 
 
 def union_facts(union: SetUnion) -> list[Fact]:
@@ -598,6 +610,13 @@ def noise_text(noise: Noise, unit: float) -> str:
     return f"discrete Laplace, scale {rounded(float(noise.scale) * unit)}"
 
 
+def _name(name: Any) -> str:
+    """Of an aggregate: arrays of names are none."""
+    if not isinstance(name, str):
+        raise TypeError(f"name must be the name of an aggregate, a str; got {short_repr(name)}")
+    return name
+
+
 def off_by(step: int) -> float:
     """How far a total may be from the nearest multiple of a step."""
     return 0.0 if step == 1 else step / 2
@@ -625,7 +644,7 @@ def _plain(value: Any) -> Any:
 
 def _cost_texts(cost: PrivacyCost) -> dict[str, str | None]:
     texts: dict[str, str | None] = {}
-    for name in ("epsilon", "delta", "rho", "added_delta", "distance"):
+    for name in ("epsilon", "delta", "rho", "mu2", "added_delta", "distance"):
         value = getattr(cost, name)
         texts[name] = fraction_text(value) if isinstance(value, Fraction) else None if value is None else str(value)
     return texts

@@ -18,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.accounting import PrivacyCost
+from userdp.exact.epsilon import rational_below
 from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors
 from userdp.tables.aggregates import CountRows, Sum
 from userdp.tables.compiled import Compiled, Statistic, compiled
-from userdp.tables.noise import Noise, laplace_noise, nearest, rounded_up
+from userdp.tables.noise import Budget, Noise, cost_as_range, epsilon_within, laplace_noise, nearest, rounded_up
 from userdp.tables.queries import Query
 from userdp.tables.rows import Sums
 from userdp.tables.schema import ColumnType
@@ -138,16 +140,35 @@ class BinNoise:
         return found
 
 
-def noise_of(search: Search, neighbors: Neighbors, *, epsilon: Fraction | None, rho: Fraction | None) -> BinNoise:
-    """Noise for one epsilon or one rho: a user who comes or goes moves one bin by 1, one who is replaced two bins."""
+def noise_of(search: Search, neighbors: Neighbors, budget: Budget) -> BinNoise:
+    """Noise within a budget: a user who comes or goes moves one bin by 1, one who is replaced two bins."""
     moved = 1 if neighbors == "add-remove" else 2
-    if rho is None:
-        assert epsilon is not None
-        noise, step = laplace_noise(epsilon, moved, search.bins)
-        return BinNoise(noise, step, PrivacyCost(epsilon))
-    gaussian = DiscreteGaussian(sigma_squared=rounded_up(Fraction(moved) / (2 * rho)))
-    cost = PrivacyCost(rho=moved / (2 * gaussian.sigma_squared), distance=search.bins * gaussian.distance)
-    return BinNoise(gaussian, 1, cost)
+    if budget.epsilon is not None:
+        epsilon = rational_below(budget.epsilon)
+        return _laplace(search, moved, epsilon, PrivacyCost(epsilon))
+    gaussian = _gaussian(search, moved, budget)
+    if budget.distance is None or gaussian.cost.distance <= budget.distance:
+        return gaussian
+    # As of a release: what has no distance.
+    epsilon = epsilon_within(budget)
+    return _laplace(search, moved, epsilon, PrivacyCost(epsilon) if budget.mu2 is None else cost_as_range(epsilon))
+
+
+def _laplace(search: Search, moved: int, epsilon: Fraction, cost: PrivacyCost) -> BinNoise:
+    noise, step = laplace_noise(epsilon, moved, search.bins)
+    return BinNoise(noise, step, cost)
+
+
+def _gaussian(search: Search, moved: int, budget: Budget) -> BinNoise:
+    if budget.mu2 is None:
+        assert budget.rho is not None
+        noise = DiscreteGaussian(sigma_squared=rounded_up(Fraction(moved) / (2 * budget.rho)))
+        cost = PrivacyCost(rho=moved / (2 * noise.sigma_squared), distance=search.bins * noise.distance)
+    else:
+        noise = DiscreteGaussian(sigma_squared=rounded_up(moved / budget.mu2) + SMOOTHING)
+        far = search.bins * (noise.distance + SMOOTHED_WITHIN)
+        cost = PrivacyCost(mu2=moved / (noise.sigma_squared - SMOOTHING), distance=far)
+    return BinNoise(noise, 1, cost)
 
 
 def bound_of(search: Search, released: Integers, noise: BinNoise, deviation: float) -> int:
