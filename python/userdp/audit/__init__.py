@@ -9,6 +9,9 @@ What can only be run is audited by guesses of fair coins: `audit_samples`, `audi
 
 `audit_sensitivity` is about functions that state no distribution: what other people's code computes before it adds
 noise, on all small tables of plain and hostile values. Its tables are made up.
+
+`audit_sampler_law` finds the output distributions of a program that draws its answer, by running it on all of its random
+bits, and decides by what it knows of them.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from userdp.audit.audits import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.audit.estimators import audit_estimator
 from userdp.audit.one_run import audit_one_run, one_run_epsilon
+from userdp.audit.sampler_law import audit_sampler_law
 from userdp.audit.samples import audit_samples
 from userdp.audit.sensitivity import audit_sensitivity
 from userdp.audit.timing import audit_time
@@ -26,6 +30,7 @@ __all__ = [
     "audit_item_level",
     "audit_one_run",
     "audit_pair",
+    "audit_sampler_law",
     "audit_samples",
     "audit_sensitivity",
     "audit_time",

@@ -20,6 +20,8 @@ from userdp.checker.guesses import check_guesses
 from userdp.checker.optimality import FIELDS as OPTIMALITY_FIELDS
 from userdp.checker.optimality import check_optimality
 from userdp.checker.running import Checked, Declared, Finding, Mechanism
+from userdp.checker.sampler_laws import FIELDS as LAW_FIELDS
+from userdp.checker.sampler_laws import check_law
 from userdp.checker.sensitivity import FIELDS as SENSITIVITY_FIELDS
 from userdp.checker.sensitivity import check_sensitivity
 from userdp.checker.values import Problem, canonical_digest, need
@@ -66,6 +68,7 @@ FIELDS = {
     "optimality": OPTIMALITY_FIELDS,
     "guesses": GUESSES_FIELDS,
     "sensitivity": SENSITIVITY_FIELDS,
+    "law": LAW_FIELDS,
 }
 """The fields of every kind, besides `format`, `userdp_version` and `digest`."""
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
@@ -217,6 +220,7 @@ def check(
             "optimality": lambda: check_optimality(report),
             "guesses": lambda: check_guesses(report),
             "sensitivity": lambda: check_sensitivity(report),
+            "law": lambda: check_law(report),
         }
         found = checks.get(kind, lambda: check_estimate(kind, report))()
     except Problem as problem:

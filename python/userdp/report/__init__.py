@@ -15,6 +15,7 @@ from userdp.report.generalization import GeneralizationReport, GeneralizationWit
 from userdp.report.guesses import Guesses, GuessReport
 from userdp.report.lddp import LDDPResult
 from userdp.report.optimality import OptimalityCertificate
+from userdp.report.sampler_law import LawWitness, SamplerLawReport
 from userdp.report.sensitivity import SensitivityReport, SensitivityWitness
 from userdp.report.stability import ItemStability, SeedStability, StabilityReport
 
@@ -30,9 +31,11 @@ __all__ = [
     "Guesses",
     "ItemStability",
     "LDDPResult",
+    "LawWitness",
     "OptimalityCertificate",
     "Prediction",
     "Report",
+    "SamplerLawReport",
     "SeedStability",
     "SensitivityReport",
     "SensitivityWitness",

@@ -1,0 +1,356 @@
+"""The output distribution of a sampler, by running it on all of its randomness, the most probable first.
+
+A sampler draws uniform integers: bits, multiples of 2^-53, dice. What is known of a drawn integer is an interval. A
+run follows a *path*, the cuts of intervals that were taken so far; when the program needs to know more, the run is
+stopped and its path goes on in two ways, with exact probabilities. So a finished run has an exact mass, and what is not
+finished is known as a total: docs/proofs/sampler_laws.md.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, NoReturn
+
+from userdp.exact.encoding import ACCEPTED, UnknownValue, Unreadable, code_of, decode, printable
+from userdp.exact.numbers import is_integer, short_repr
+
+MOST_SIZE_BITS = 4096
+"""Of one drawn integer."""
+MOST_TEXT = 200
+"""Characters of the message of an exception that are kept."""
+
+
+class Stopped(BaseException):
+    """Ends a run. It is no Exception, since the program under audit may catch those."""
+
+
+class Step(NamedTuple):
+    """Of the draw of this number, known to be in range(low, high): it is in range(start, end)."""
+
+    number: int
+    low: int
+    high: int
+    start: int
+    end: int
+
+    @property
+    def share(self) -> Fraction:
+        """Its probability, given what was known before."""
+        return Fraction(self.end - self.start, self.high - self.low)
+
+
+Path = tuple[Step, ...]
+
+
+class Source:
+    """One uniform integer below a size, of which an interval is known."""
+
+    __slots__ = ("_draws", "high", "low", "number")
+
+    def __init__(self, draws: Draws, number: int, size: int) -> None:
+        self._draws, self.number, self.low, self.high = draws, number, 0, size
+
+    def cut(self, find: Callable[[], int], fits: Callable[[int], bool]) -> None:
+        """Learn on which side of a cut the integer is: that of `find`, which `fits` knows again."""
+        self.low, self.high = self._draws.side(self.number, self.low, self.high, find, fits)
+
+    def settle(self) -> int:
+        """The integer itself."""
+        self.low = self._draws.settled(self.number, self.low, self.high)
+        self.high = self.low + 1
+        return self.low
+
+
+class Draws:
+    """The randomness of one run: a path that is written, and a stop where it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._at, self._sources = path, 0, 0
+        self.more: tuple[Step, Step, bool] | None = None
+        """Both ways to go on where the run was stopped, and whether the integer itself was asked for."""
+        self.restarted = False
+        self.refusal: str | None = None
+        self.stopped = False
+
+    def source(self, size: int) -> Source:
+        """A new uniform integer below a size."""
+        return Source(self, self._number(size), size)
+
+    def integer(self, size: int) -> int:
+        """A uniform integer below a size, itself."""
+        return self.settled(self._number(size), 0, size)
+
+    def _number(self, size: int) -> int:
+        if size.bit_length() > MOST_SIZE_BITS + 1:
+            self.refuse(f"the mechanism draws an integer of over {MOST_SIZE_BITS} bits at once")
+        self._sources += 1
+        return self._sources - 1
+
+    def settled(self, number: int, low: int, high: int) -> int:
+        """The draw of this number in range(low, high), by halves."""
+        path, at = self._path, self._at
+        while high - low > 1:
+            if at == len(path) or self.stopped:
+                middle, self._at = (low + high) // 2, at
+                self._stop(Step(number, low, high, low, middle), Step(number, low, high, middle, high), True)
+            same, least, most, start, end = path[at]
+            at += 1
+            if same != number or least != low or most != high:
+                self.refuse(NO_FUNCTION)
+            low, high = start, end
+        self._at = at
+        return low
+
+    def side(
+        self, number: int, low: int, high: int, find: Callable[[], int], fits: Callable[[int], bool]
+    ) -> tuple[int, int]:
+        """The part of range(low, high) with the draw of this number, on one side of a cut."""
+        if self._at == len(self._path) or self.stopped:
+            cut = low if self.stopped else find()
+            self._stop(Step(number, low, high, low, cut), Step(number, low, high, cut, high), False)
+        step = self._path[self._at]
+        self._at += 1
+        inner = step.start if step.start > low else step.end
+        if step[:3] != (number, low, high) or not fits(inner):
+            self.refuse(NO_FUNCTION)
+        return step.start, step.end
+
+    def _stop(self, below: Step, above: Step, itself: bool) -> NoReturn:
+        if not self.stopped:
+            self.more, self.stopped = (below, above, itself), True
+        raise Stopped
+
+    def restart(self) -> NoReturn:
+        """The mechanism is where it was at its start, with nothing kept."""
+        if not self.stopped:
+            self.restarted = self.stopped = True
+        raise Stopped
+
+    def refuse(self, reason: str) -> NoReturn:
+        """End the audit: no law can be found."""
+        self.refusal, self.stopped = self.refusal or reason, True
+        raise Stopped
+
+    @property
+    def unread(self) -> bool:
+        return self._at < len(self._path)
+
+
+NO_FUNCTION = (
+    "the mechanism is no function of the dataset and its random bits: run again with the same bits, it asked for "
+    "others. It keeps something between calls, or has other randomness"
+)
+SWALLOWED = (
+    "the mechanism goes on after the exception that interrupts a run, so it catches BaseException or returns from a "
+    "`finally`; let it pass"
+)
+
+
+_NOTHING = object()
+"""No output of anything."""
+
+
+class Bits:
+    """What a mechanism is given as ``bits``: ``bits(k)`` is a uniform integer of k bits."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+
+    def __call__(self, k: int) -> int:
+        """A uniform integer in [0, 2^k)."""
+        return self._draws.integer(self._size(k))
+
+    def _size(self, k: int) -> int:
+        if type(k) is not int and not is_integer(k):
+            raise TypeError(f"bits(k) needs an int k >= 0; got {short_repr(k)}")
+        if k < 0:
+            raise ValueError(f"bits(k) needs an int k >= 0; got {short_repr(k)}")
+        return 1 << min(int(k), MOST_SIZE_BITS + 1)
+
+    def restart(self) -> NoReturn:
+        """Say that all state is as at the start, as a loop does that draws again what it has rejected."""
+        self._draws.restart()
+
+
+class Outputs:
+    """The outputs that were found, numbered in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.values: list[Any] = []
+        self.errors: dict[int, Exception] = {}
+        """Of outputs that are exceptions, the first one."""
+
+    def number_of(self, output: Any) -> int:
+        try:
+            code = code_of(output)
+        except UnknownValue as error:
+            raise TypeError(
+                f"mechanism: an output {error}; accepted are {ACCEPTED}. Return a tuple or a text of it"
+            ) from None
+        return self._number(repr(code), lambda: decode(code))
+
+    def raised(self, error: Exception) -> int:
+        """What a mechanism raises is an output; whoever sees the exception sees its message too."""
+        message = printable(str(error))[:MOST_TEXT]
+        text = f"raises {type(error).__name__}: {message}" if message else f"raises {type(error).__name__}"
+        number = self._number(f"raises {text}", lambda: Unreadable(text))
+        self.errors.setdefault(number, error)
+        return number
+
+    def _number(self, key: str, value: Callable[[], Any]) -> int:
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.values)
+            self.values.append(value())
+        return found
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Of a path at whose end an integer in range(low, high) is needed: the outputs for some of these."""
+
+    step: Step
+    first: int
+    last: int
+
+
+class Exhaustion:
+    """The law of a mechanism on one dataset, as far as it is known.
+
+    Parameters
+    ----------
+    run : callable
+        ``draws -> output``: one run of the mechanism on the dataset.
+    outputs : Outputs
+        Shared by all datasets of an audit.
+    monotone : bool
+        Whether the output only rises, or only falls, with a drawn number that is asked for itself.
+    """
+
+    def __init__(self, run: Callable[[Draws], Any], outputs: Outputs, *, monotone: bool = False) -> None:
+        self._run, self._outputs, self._monotone = run, outputs, monotone
+        self._order = itertools.count()
+        # The most probable first. Floats only order the work; masses that underflow come last.
+        self._waiting: list[tuple[float, int, Fraction, Path, Ends | None]] = []
+        self._push(Fraction(1), (), None)
+        self.masses: dict[int, Fraction] = {}
+        self.again = Fraction(0)
+        """The mass of runs that start again."""
+        self.left = Fraction(1)
+        """The mass of what is not explored."""
+        self.runs = 0
+        self._first: tuple[Path, int] | None = None
+
+    @property
+    def finished(self) -> bool:
+        return not self._waiting
+
+    @property
+    def most_runs(self) -> int:
+        """How often one step may run the mechanism."""
+        return 3 if self._monotone else 1
+
+    @property
+    def unexplored(self) -> Fraction:
+        """How much of the law's mass is not known, of 1."""
+        return self.left / (1 - self.again)
+
+    def law(self) -> dict[int, Fraction]:
+        """The masses that outputs have at least, given that the last round does not start again."""
+        whole = 1 - self.again
+        return {output: mass / whole for output, mass in self.masses.items()}
+
+    def step(self) -> None:
+        """Go on with the most probable path."""
+        _, _, mass, path, ends = heapq.heappop(self._waiting)
+        if ends is not None:
+            self._between(mass, path, ends)
+            return
+        found = self._output(path)
+        if isinstance(found, int):
+            self._found(mass, path, found)
+        elif found is None:
+            self.again += mass
+            self.left -= mass
+            if self.again == 1:
+                raise ValueError("the mechanism starts again on every path, so it has no output")
+        else:
+            low, high, itself = found
+            if itself and self._monotone:
+                whole = low._replace(end=low.high)
+                first, last = self._at(path, whole, whole.start), self._at(path, whole, whole.end - 1)
+                if first is not None and last is not None:
+                    self._push(mass, path, Ends(whole, first, last))
+                    return
+            for way in (low, high):
+                self._push(mass * way.share, (*path, way), None)
+
+    def _between(self, mass: Fraction, path: Path, ends: Ends) -> None:
+        """Credit an interval with equal outputs at both ends, or halve it."""
+        if ends.first == ends.last:
+            self._found(mass, (*path, ends.step), ends.first, again=False)
+            return
+        start, end = ends.step.start, ends.step.end
+        middle = (start + end) // 2
+        below = ends.first if middle - start == 1 else self._at(path, ends.step, middle - 1)
+        above = ends.last if end - middle == 1 else self._at(path, ends.step, middle)
+        halves = ends.step._replace(end=middle), ends.step._replace(start=middle)
+        for half, sides in zip(halves, ((ends.first, below), (above, ends.last)), strict=True):
+            share = mass * Fraction(half.end - half.start, end - start)
+            if sides[0] is None or sides[1] is None:
+                self._push(share, (*path, half), None)
+            else:
+                self._push(share, path, Ends(half, sides[0], sides[1]))
+
+    def _at(self, path: Path, step: Step, value: int) -> int | None:
+        """The output for one value of the integer; None when more has to be drawn."""
+        found = self._output((*path, step._replace(start=value, end=value + 1)))
+        return found if isinstance(found, int) else None
+
+    def _push(self, mass: Fraction, path: Path, ends: Ends | None) -> None:
+        heapq.heappush(self._waiting, (-float(mass), next(self._order), mass, path, ends))
+
+    def _found(self, mass: Fraction, path: Path, output: int, *, again: bool = True) -> None:
+        self.masses[output] = self.masses.get(output, Fraction(0)) + mass
+        self.left -= mass
+        if again and self._first is None:
+            self._first = path, output
+
+    def check_again(self) -> None:
+        """Run the first finished path once more: a mechanism that remembers its calls may answer otherwise."""
+        if self._first is not None and self._output(self._first[0]) != self._first[1]:
+            raise ValueError(
+                "the mechanism is no function of the dataset and its random bits: run again with the same bits, it "
+                "gave another output. It keeps something between calls, or has other randomness"
+            )
+
+    def _output(self, path: Path) -> int | tuple[Step, Step, bool] | None:
+        """Run along a path: the output's number, both ways to go on, or None when the run starts again."""
+        self.runs += 1
+        draws = Draws(path)
+        output: Any = _NOTHING
+        error: Exception | None = None
+        ended = False
+        try:
+            output = self._run(draws)
+            ended = True
+        except Stopped:  # of these draws, or of those of another run, which the mechanism has kept
+            ended = not draws.stopped
+        except MemoryError:
+            raise
+        except Exception as raised:
+            error, ended = raised, True
+        if draws.refusal is not None:
+            raise ValueError(draws.refusal)
+        if ended and draws.stopped:
+            raise ValueError(SWALLOWED)
+        if draws.unread or (ended and error is None and output is _NOTHING):
+            raise ValueError(NO_FUNCTION)
+        if draws.stopped:
+            return draws.more
+        return self._outputs.number_of(output) if error is None else self._outputs.raised(error)

@@ -1,0 +1,295 @@
+"""What is known of the output distributions of a sampler: `userdp.audit.audit_sampler_law` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from userdp.algorithms import Dataset
+from userdp.algorithms.finite import FunctionAlgorithm, read_users
+from userdp.display import Fact, Section
+from userdp.display.numbers import Toward, bounds_text, in_digits, level_text, number_text
+from userdp.exact.encoding import key_of
+from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
+from userdp.report.base import (
+    BOUNDS,
+    COUNT,
+    FLAG,
+    FRACTION,
+    LEVEL,
+    TEXT,
+    VALUE,
+    Codec,
+    Report,
+    exact_text,
+    many,
+    members,
+    one_of,
+    optional,
+)
+
+PRACTICAL = Fraction(1, 10**9)
+"""A violation by at least so much can be seen in practice."""
+MOST_SHOWN = 1000
+"""Examples of a dataset that is shown."""
+RANDOMNESS = ("bits", "lazy-bits", "random", "secrets", "numpy")
+
+
+@dataclass(frozen=True)
+class LawWitness:
+    """Two neighboring datasets, and the outputs that tell them apart.
+
+    Attributes
+    ----------
+    ranks : (int, int)
+        The datasets' places in the order of the report.
+    event : tuple of int
+        Positions in ``outputs``: those that are found more often on the first dataset than e^epsilon times as often as
+        on the second.
+    """
+
+    ranks: tuple[int, int]
+    event: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SamplerLawReport(Report):
+    """What is known of a sampler's output distributions, and whether it is (epsilon, delta)-DP by that.
+
+    Attributes
+    ----------
+    holds : bool or None
+        The verdict on this universe; None when what is unexplored leaves it open. ``bool(report)`` is this, and raises
+        for None.
+    worst_delta : Bounds
+        Enclose the worst divergence over all neighbors, in both directions: ``upper`` is a delta that is confirmed.
+    witness : LawWitness or None
+        Where the lower bound is attained; None when it is 0.
+    mechanism : str
+        Its name.
+    randomness : str
+        What the mechanism was given: "bits", "lazy-bits", "random", "secrets" or "numpy".
+    monotone : bool
+        Whether it was taken on trust that the output only rises, or only falls, with each drawn number.
+    neighbors : {"replace", "add-remove"}
+    epsilon : PrivacyLevel
+    delta : Fraction
+        The question, exactly.
+    universe : tuple
+    n_users, n_examples : int
+    outputs : tuple
+        The k outputs that were found, in the order of their first appearance. One that stands for an exception reads
+        "raises ...".
+    laws : tuple of tuple of Fraction
+        The distinct laws: the masses that the k outputs have at least, and last what is not explored; the sum is 1.
+    law_of : tuple of int
+        For each dataset its law. Datasets of n users come in the order of `itertools.product` over the values of a
+        user, with "add-remove" followed by those of n - 1 users.
+    runs : int
+        How often the mechanism was run.
+    """
+
+    holds: bool | None
+    worst_delta: Bounds
+    witness: LawWitness | None
+    mechanism: str
+    randomness: str
+    monotone: bool
+    neighbors: str
+    epsilon: PrivacyLevel
+    delta: Fraction
+    universe: tuple[Any, ...]
+    n_users: int
+    n_examples: int
+    outputs: tuple[Any, ...]
+    laws: tuple[tuple[Fraction, ...], ...]
+    law_of: tuple[int, ...]
+    runs: int
+
+    KIND: ClassVar[str] = "law"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "holds": optional(FLAG),
+        "worst_delta": BOUNDS,
+        "witness": optional(
+            members(
+                LawWitness,
+                ranks=Codec(list, lambda code: _two(many(COUNT).read(code))),
+                event=many(COUNT),
+            )
+        ),
+        "mechanism": TEXT,
+        "randomness": one_of(*RANDOMNESS),
+        "monotone": FLAG,
+        "neighbors": one_of("replace", "add-remove"),
+        "epsilon": LEVEL,
+        "delta": FRACTION,
+        "universe": many(VALUE),
+        "n_users": COUNT,
+        "n_examples": COUNT,
+        "outputs": many(VALUE),
+        "laws": many(many(FRACTION)),
+        "law_of": many(COUNT),
+        "runs": COUNT,
+    }
+
+    @property
+    def unexplored(self) -> Fraction:
+        """The largest mass that is not explored, of any dataset; 0 when all laws are known in full."""
+        return max((law[-1] for law in self.laws if law), default=Fraction(1))
+
+    @property
+    def severity(self) -> str | None:
+        """The size of a violation: "practical" from 1e-9 on, else "numerical"; "open" between. None without one."""
+        if self.holds is not False:
+            return None
+        if Fraction(self.worst_delta.lower) >= PRACTICAL:
+            return "practical"
+        return "numerical" if self.worst_delta.upper < PRACTICAL else "open"
+
+    def __bool__(self) -> bool:
+        if self.holds is None:
+            raise ValueError(f"undetermined: {self._open()}")
+        return self.holds
+
+    def law(self, dataset: Sequence[Any]) -> tuple[tuple[Any, Fraction], ...]:
+        """The masses that outputs have at least on a dataset of the universe; what is missing to 1 is not explored.
+
+        Parameters
+        ----------
+        dataset : sequence of users
+            Each a tuple of ``n_examples`` examples of the universe.
+
+        Returns
+        -------
+        tuple of (output, Fraction)
+            The outputs that were found on it, in the order of ``outputs``, with their masses.
+        """
+        masses = self.laws[self.law_of[self._rank(read_users(dataset, "dataset"))]]
+        return tuple((output, mass) for output, mass in zip(self.outputs, masses[:-1], strict=True) if mass)
+
+    def algorithm(self) -> FunctionAlgorithm:
+        """The finite algorithm with these laws, for `userdp.audit.audit_user_level` and all that takes one.
+
+        Returns
+        -------
+        FunctionAlgorithm
+            On datasets of this universe, with exact pmfs.
+
+        Raises
+        ------
+        ValueError
+            When a law is not known in full.
+        """
+        if self.unexplored:
+            share = exact_text(self.unexplored)
+            raise ValueError(f"up to {share} of a law's mass is not explored, so there is no pmf; raise max_runs")
+
+        def pmf(dataset: Dataset) -> list[Fraction]:
+            return list(self.laws[self.law_of[self._rank(dataset)]][:-1])
+
+        return FunctionAlgorithm(self.outputs, pmf, name=self.mechanism)
+
+    def _rank(self, users: Dataset) -> int:
+        """The place of a dataset in the order of the report."""
+        place = {key_of(example): position for position, example in enumerate(self.universe)}
+        fewer = self.neighbors == "add-remove" and len(users) == self.n_users - 1
+        if len(users) != self.n_users and not fewer:
+            raise ValueError(f"dataset must have {self.n_users} users; got {len(users)}")
+        rank: int = 0
+        for user in users:
+            if len(user) != self.n_examples:
+                raise ValueError(
+                    f"dataset: a user has {len(user)} examples; the report is about {self.n_examples} each"
+                )
+            for example in user:
+                digit = place.get(key_of(example))
+                if digit is None:
+                    raise ValueError(f"dataset: {short_repr(example)} is not in the universe of the report")
+                rank = rank * len(self.universe) + digit
+        return rank + (len(self.universe) ** (self.n_examples * self.n_users) if fewer else 0)
+
+    def _dataset(self, rank: int) -> Dataset:
+        """The dataset of a rank."""
+        size, n = len(self.universe), self.n_users
+        full = size ** (self.n_examples * n)
+        if rank >= full:
+            rank, n = rank - full, n - 1
+        examples = []
+        for _ in range(n * self.n_examples):
+            rank, digit = divmod(rank, size)
+            examples.append(self.universe[digit])
+        examples.reverse()
+        return tuple(tuple(examples[at : at + self.n_examples]) for at in range(0, len(examples), self.n_examples))
+
+    def _dataset_text(self, rank: int) -> str:
+        """The dataset of a rank, or its number where a report that is wrong has no such dataset."""
+        small = 1 <= self.n_users * self.n_examples <= MOST_SHOWN and self.universe
+        if not small or rank >= len(self.law_of):
+            return f"the dataset number {in_digits(rank)}"
+        return short_repr(self._dataset(rank))
+
+    def _open(self) -> str:
+        """Why there is no verdict."""
+        text = (
+            f"up to {exact_text(self.unexplored)} of a law's mass is not explored. Confirmed is delta = "
+            f"{self.worst_delta.upper!r} at this epsilon, and a divergence of {self.worst_delta.lower!r} is certain"
+        )
+        if not self.delta and self.unexplored:
+            text += ". A claim without a delta cannot be confirmed while anything is unexplored"
+        return text
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        names = ("holds", "randomness", "neighbors", "n_users", "n_examples", "runs")
+        return [
+            {"mechanism": self.mechanism, "epsilon": self.epsilon, "delta": self.delta}
+            | {"worst_delta_lower": self.worst_delta.lower, "worst_delta_upper": self.worst_delta.upper}
+            | {"unexplored": self.unexplored}
+            | {name: getattr(self, name) for name in names}
+        ]
+
+    def _sections(self) -> Sequence[Section]:
+        word, tone = {True: ("HOLDS", "good"), False: ("VIOLATED", "bad"), None: ("UNDETERMINED", "open")}[self.holds]
+        worst = Fact("Worst delta at epsilon", *bounds_text(self.worst_delta))
+        found = [worst, Fact("Not explored", *number_text(self.unexplored))]
+        if self.severity is not None:
+            found.append(Fact("Size", self.severity))
+        if self.witness is not None:
+            first, second = map(self._dataset_text, self.witness.ranks)
+            event = tuple(self.outputs[place] for place in self.witness.event if place < len(self.outputs))
+            found += [Fact("Attained by", f"{first} against {second}"), Fact("On the event", short_repr(event))]
+        toward: Toward = "down" if self.holds is False else "up"
+        sizes = map(in_digits, (self.n_users, self.n_examples, len(self.universe)))
+        users = "users: {}, examples of each: {}, values: {}".format(*sizes)
+        asked = [
+            Fact("Epsilon", *level_text(self.epsilon, toward)),
+            Fact("Delta", *number_text(self.delta, toward)),
+            Fact("Datasets", f"{in_digits(len(self.law_of))}: {users}"),
+            Fact("Neighbors", self.neighbors),
+            Fact("Randomness", f"{self.randomness}; {in_digits(self.runs)} runs, {len(self.outputs)} outputs found"),
+            Fact("Assumed", "the output follows from the dataset and the random bits alone"),
+        ]
+        if self.monotone:
+            asked.append(Fact("Assumed", "the output only rises, or only falls, with each drawn number"))
+        sentence = {
+            True: "On all neighbors of this universe the outputs are indistinguishable at (epsilon, delta).",
+            False: "Some neighbors can be told apart at (epsilon, delta).",
+            None: f"{self._open()[0].upper()}{self._open()[1:]}.",
+        }[self.holds]
+        return [
+            Section(
+                f"Law of {self.mechanism}",
+                word,
+                sentence,
+                tone,  # type: ignore[arg-type]
+                facts=[("Result", found), ("Question", asked)],
+                headline=[worst],
+            )
+        ]
+
+
+def _two(ranks: tuple[int, ...]) -> tuple[int, int]:
+    if len(ranks) != 2:
+        raise ValueError("a witness has two ranks")
+    return ranks[0], ranks[1]
