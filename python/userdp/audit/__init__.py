@@ -10,8 +10,8 @@ What can only be run is audited by guesses of fair coins: `audit_samples`, `audi
 `audit_sensitivity` is about functions that state no distribution: what other people's code computes before it adds
 noise, on all small tables of plain and hostile values. Its tables are made up.
 
-`audit_sampler_law` finds the output distributions of a program that draws its answer, by running it on all of its random
-bits, and decides by what it knows of them.
+`audit_sampler_law` finds the output distributions of a program that draws its answer, by running it on all of its
+random bits, and decides by what it knows of them.
 """
 
 from __future__ import annotations
