@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from constant_time.cases import Case
 from constant_time.counts import Count, reached_from, read_counts
-from constant_time.instructions import branches_of, disassembled, forbidden_in
 from constant_time.probe import CONTROL
 from constant_time.running import Complaint, library, run_under
 
-__all__ = ["check_callgrind"]
+__all__ = ["branches_of", "check_callgrind", "forbidden_in"]
+
+FORBIDDEN = re.compile(r"i?div|f|v?(add|sub|mul|div|sqrt|rsqrt|rcp|min|max|round|cmp\w*|u?comi|cvt\w*|fn?m\w*)[sp][sd]")
+"""Divisions, and arithmetic of floats, whose time may depend on the numbers."""
+JUMP = re.compile(r"j(?!mp)")
 
 
 def check_callgrind(installed: Path, into: Path, cases: Sequence[Case]) -> list[Complaint]:
@@ -71,3 +76,21 @@ def print_line(name: str, seen: Sequence[Count]) -> None:
     least, most = (extreme(count.instructions for count in seen) for extreme in (min, max))
     shown = f"{least:,}, all equal" if all_equal(seen) else f"{least:,} to {most:,}"
     print(f"{name:<58}{len(seen):>6}{seen[0].calls:>8,}{shown:>22}")
+
+
+def disassembled(library: Path) -> dict[int, str]:
+    """The instructions of a file by their address."""
+    command = ["objdump", "-d", "--no-show-raw-insn", str(library)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    lines = (line.partition(":\t") for line in text.splitlines() if ":\t" in line)
+    return {int(address, 16): instruction.strip() for address, _, instruction in lines}
+
+
+def forbidden_in(code: dict[int, str], addresses: Iterable[int]) -> list[str]:
+    """The instructions at these addresses that must not be used on secrets."""
+    return [f"{code[address]} at {address:#x}" for address in sorted(addresses) if FORBIDDEN.match(code[address])]
+
+
+def branches_of(code: dict[int, str], addresses: Iterable[int]) -> int:
+    """How many of the instructions are conditional jumps."""
+    return sum(JUMP.match(code[address]) is not None for address in addresses)

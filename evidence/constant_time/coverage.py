@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from constant_time.cases import CASES, DECIDES
-from constant_time.kernels import exported, written
 
-__all__ = ["claimed", "gaps", "revealed"]
+__all__ = ["claimed", "exported", "gaps", "revealed", "written"]
+
+DEFINITION = re.compile(r"^\s*(?:pub(?:\(\w+\))? )?fn (userdp_(?:ct|revealed)_\w+)", re.MULTILINE)
+
+
+def written(sources: Path) -> dict[str, Path]:
+    """Name and file of each kernel that the Rust files under a directory define."""
+    found: dict[str, Path] = {}
+    for path in sorted(sources.rglob("*.rs")):
+        for name in DEFINITION.findall(path.read_text(encoding="utf-8")):
+            if name in found:
+                raise ValueError(f"{name} is defined in {found[name]} and in {path}")
+            found[name] = path
+    return found
+
+
+def exported(library: Path) -> set[str]:
+    """Names of the kernels that a built library exports."""
+    names = {name.decode() for name in re.findall(rb"userdp_(?:ct|revealed)_[a-z0-9_]+", library.read_bytes())}
+    functions = ctypes.CDLL(str(library))
+    return {name for name in names if hasattr(functions, name)}
 
 
 def rows_of(page: Path, heading: str) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from constant_time.__main__ import ROOT, WORK, missing, unsupported
 from constant_time.callgrind import check_callgrind
 from constant_time.cases import DISORDER
-from constant_time.kernels import written
+from constant_time.coverage import written
 from constant_time.memcheck import check_memcheck
 from constant_time.running import cases_of
 from constant_time.wheel import install

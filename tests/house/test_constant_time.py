@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 from constant_time import __main__ as command
-from constant_time.callgrind import all_equal
+from constant_time.callgrind import all_equal, branches_of, forbidden_in
 from constant_time.cases import CASES, DECIDES, DISORDER, Case
 from constant_time.counts import reached_from, read_counts
-from constant_time.coverage import claimed, gaps, revealed
-from constant_time.instructions import branches_of, forbidden_in
-from constant_time.kernels import exported, written
+from constant_time.coverage import claimed, exported, gaps, revealed, written
 from constant_time.leaks import plant
 from constant_time.memcheck import out_of_place, wrong_in
 from constant_time.welch import welch_t

@@ -28,13 +28,14 @@ from userdp.accounting.losses import (
     PureLoss,
     ReleaseLoss,
     check_shift,
+    fixed_size_sample,
     largest_pair,
+    poisson_sample,
     weights_of,
 )
 from userdp.accounting.mechanism_losses import pairs_of_audit, release_of_cost, stated_cost
 from userdp.accounting.power_curves import group_of
 from userdp.accounting.refinement import Parts, Refined
-from userdp.accounting.sampling import fixed_size_sample, poisson_sample
 from userdp.accounting.saved_losses import read, text_of
 from userdp.exact.epsilon import enclosure, float_above
 from userdp.exact.numbers import (
