@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from userdp.exact.numbers import parse_positive
 from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.key_sums import KeySum
+
+_Proposal: TypeAlias = "tuple[float, int, Callable[[], dict[str, Any]]]"
 
 DIGITS = 4
 """Decimal digits of the noise's parameters, which are public and read by people."""
@@ -40,7 +43,7 @@ def proposals(
 ) -> Iterator[dict[str, Any]]:
     """Noise and thresholds as arguments of `SparseHistogram`, those that show keys of fewer users first."""
     problem = _Problem(epsilon, delta, keys, neighbors, ranges, shares)
-    proposed: list[tuple[float, float, int, dict[str, Any]]] = []
+    proposed: list[_Proposal] = []
     if method != "laplace":
         proposed += _candidates(problem, _Gaussian(problem), probability)
     if method != "gaussian":
@@ -156,39 +159,38 @@ class _Laplace:
         return {"scale": _rounded(scale / shares[0]), "sums": sums}
 
 
-def _candidates(
-    problem: _Problem, noise: _Gaussian | _Laplace, probability: float
-) -> list[tuple[float, float, int, dict[str, Any]]]:
-    """Predicted users, the noise, the threshold, and the class's arguments but for it."""
-    found = []
+def _candidates(problem: _Problem, noise: _Gaussian | _Laplace, probability: float) -> list[_Proposal]:
+    """Predicted users, the threshold, and what makes the class's arguments but for it: noise is made if it is tried."""
+    found: list[_Proposal] = []
     power = 2 if isinstance(noise, _Gaussian) else 1
     for index in range(1 + math.ceil(math.log(2) / math.log(STEP))):
         size = noise.least * STEP ** (power * index) * (1.0 + 1e-9)
         threshold = noise.threshold(size)
         if threshold is None:
             continue
-        found.append((threshold + noise.quantile(size, probability), size, threshold, noise.arguments(size)))
+        found.append((threshold + noise.quantile(size, probability), threshold, partial(noise.arguments, size)))
     return found
 
 
-def _in_order(proposed: list[tuple[float, float, int, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _in_order(proposed: list[_Proposal]) -> Iterator[dict[str, Any]]:
     """What to try: by users that are needed, a few widths of noise for each number."""
     if not proposed:
         return
     fewest = math.ceil(min(users for users, *_ in proposed))
     for users in range(fewest - 1, fewest + MORE_USERS):
         spare = [
-            (users - math.ceil(predicted - 1e-9), threshold, arguments)
-            for predicted, _, threshold, arguments in proposed
+            (users - math.ceil(predicted - 1e-9), threshold, arguments) for predicted, threshold, arguments in proposed
         ]
         # Predictions are a little off: one user less may do.
         fitting = [
-            {**arguments, "threshold": threshold + more}
+            (arguments, threshold + more)
             for more, threshold, arguments in spare
             if more >= 0 or (users < fewest and more == -1)
         ]
         places = sorted({round(x) for x in np.linspace(0, len(fitting) - 1, min(len(fitting), ATTEMPTS))})
-        yield from (fitting[place] for place in places)
+        yield from (
+            {**arguments(), "threshold": threshold} for arguments, threshold in map(fitting.__getitem__, places)
+        )
 
 
 def read_shares(weights: Sequence[Any] | None, sums: int) -> list[float]:

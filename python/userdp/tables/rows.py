@@ -501,6 +501,8 @@ class _Values:
         """The rank of each value among all: integers come first, then texts."""
         if self.of_one_type is int:
             in_order = np.argsort(np.array(self.values, dtype=np.int64), kind="stable")
+        elif self.of_one_type is str:
+            in_order = np.array(sorted(range(len(self.values)), key=self.values.__getitem__), dtype=np.int64)
         else:
             keys = [(isinstance(value, str), value) for value in self.values]
             in_order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)

@@ -371,12 +371,13 @@ def read_texts(column: Raw, name: str, needed: str) -> Cells:
     if (column.kind == "number" and column.fixed) or (column.kind == "other" and not column.category):
         raise _refused(column, name, needed)
     table: dict[str, int] = {}
-    places = np.full(len(column), -1, dtype=np.int64)
-    if column.kind != "number":
-        for place, value in enumerate(column.objects()):
-            text = text_of(value)
-            if type(text) is str:
-                places[place] = table.setdefault(text, len(table))
+    if column.kind == "number":
+        places = np.full(len(column), -1, dtype=np.int64)
+    else:
+        # Texts of Python itself, which are nearly all, are spared a call.
+        texts = (value if type(value) is str else text_of(value) for value in column.objects())
+        numbers = [table.setdefault(text, len(table)) if type(text) is str else -1 for text in texts]
+        places = np.array(numbers, dtype=np.int64)
     return Cells(np.maximum(places, 0), places >= 0, tuple(table))
 
 
