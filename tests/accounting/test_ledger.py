@@ -393,8 +393,8 @@ def test_what_has_a_cost_can_be_spent() -> None:
 def test_fit_asks_before_anything_is_drawn() -> None:
     ledger = PrivacyLedger(1)
     model = fitted(ledger)
-    # t by 3/10 of epsilon and the threshold by 7/10, each with bounded range: (9 + 49) / 100 (1/2)^2 / 8.
-    assert model.privacy_.cost == PrivacyCost("1/2", rho=F(58, 100) / 4 / 8)
+    # t by 3/10 of epsilon, with bounded range, and the threshold by 7/10, pure: (9/8 + 49/2) / 100 (1/2)^2.
+    assert model.privacy_.cost == PrivacyCost("1/2", rho=F(9, 100) / 4 / 8 + F(49, 100) / 4 / 2)
     assert [entry.name for entry in ledger.entries] == ["ThresholdClassifier"]
     with pytest.raises(PrivacyBudgetError, match=r"ThresholdClassifier needs epsilon 0\.6"):
         fitted(ledger, epsilon="3/5")

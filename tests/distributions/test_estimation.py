@@ -19,7 +19,7 @@ from userdp.distributions.discrete import CoarseToFine, JointCover, SymbolBySymb
 from userdp.distributions.gaussian import Projections, gaussian_cover_size
 from userdp.distributions.line_selection import LocationSearch, ScaleSearch
 from userdp.estimators import as_finite_algorithm
-from userdp.learners import clipped_pairwise as _clipped
+from userdp.estimators import selection as _selection
 from userdp.mechanisms import ExponentialMechanism
 
 NORMAL = NormalDist()
@@ -212,7 +212,7 @@ def test_exact_audit(name, monkeypatch):
     report = audited(name)
     assert report.holds
     monkeypatch.setattr(
-        _clipped,
+        _selection,
         "ExponentialMechanism",
         lambda epsilon, sensitivity: ExponentialMechanism(
             epsilon=FACTORS.get(name, 2) * epsilon, sensitivity=sensitivity

@@ -21,10 +21,10 @@ from userdp.audit import audit_user_level
 from userdp.concepts import FiniteClass, PointFunctions
 from userdp.concepts.errors import ClassErrors
 from userdp.estimators import as_finite_algorithm
+from userdp.estimators import selection as selection_module
 from userdp.estimators.plan import ReleasePlan
 from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier
-from userdp.learners import pac as pac_module
-from userdp.mechanisms import ExponentialMechanism
+from userdp.mechanisms import ExponentialMechanism, PermuteAndFlip
 from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.users import UserTable
 
@@ -34,9 +34,12 @@ WIDE = PointFunctions(12)
 AT_TWO_POINTS = [(1, 0), (1, 1), (2, 0), (2, 1)]
 
 
-def at(learner: Any, epsilon: Any) -> Any:
+MECHANISMS = ("exponential", "permute-and-flip")
+
+
+def at(learner: Any, epsilon: Any, mechanism: str = "auto") -> Any:
     """The same learner at another epsilon; at twice what is audited, every part is spent twice."""
-    return type(learner)(**{**learner.get_params(deep=False), "epsilon": epsilon})
+    return type(learner)(**{**learner.get_params(deep=False), "epsilon": epsilon, "mechanism": mechanism})
 
 
 def audited(learner: Any, universe: Any = AT_TWO_POINTS, *, users: int = 2, epsilon: Any = 1) -> Any:
@@ -111,16 +114,18 @@ each = pytest.mark.parametrize(("learner", "universe", "users"), list(LEARNERS.v
 
 
 @each
-def test_the_stated_epsilon_holds_exactly(learner: Any, universe: Any, users: int) -> None:
-    report = audited(learner, universe, users=users)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_stated_epsilon_holds_exactly(learner: Any, universe: Any, users: int, mechanism: str) -> None:
+    report = audited(at(learner, 1, mechanism), universe, users=users)
     assert report.holds
     assert report.worst_delta.upper == 0
     assert report.epsilon.lower > 0.4
 
 
 @each
-def test_half_the_noise_is_caught(learner: Any, universe: Any, users: int) -> None:
-    report = audited(at(learner, 2), universe, users=users)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_half_the_noise_is_caught(learner: Any, universe: Any, users: int, mechanism: str) -> None:
+    report = audited(at(learner, 2, mechanism), universe, users=users)
     assert not report.holds
     assert report.worst_delta.lower > 0
 
@@ -130,23 +135,30 @@ def test_half_the_noise_is_caught(learner: Any, universe: Any, users: int) -> No
 
 @pytest.fixture
 def half_the_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:
-    def mistaken(*, epsilon: Any, sensitivity: int) -> ExponentialMechanism:
-        assert sensitivity % 2 == 0
-        return ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity // 2)
+    for kind in (ExponentialMechanism, PermuteAndFlip):
 
-    monkeypatch.setattr(pac_module, "ExponentialMechanism", mistaken)
+        def mistaken(*, epsilon: Any, sensitivity: int, kind: Any = kind) -> Any:
+            assert sensitivity % 2 == 0
+            return kind(epsilon=epsilon, sensitivity=sensitivity // 2)
 
-
-@pytest.mark.parametrize("tau", [1, 2])
-def test_half_of_the_sensitivity_of_clipped_sums_is_caught(tau: int, half_the_sensitivity: None) -> None:
-    """tau, where replacing a user moves the sums by up to 2 tau."""
-    assert not audited(AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="pairwise", tau=tau)).holds
+        monkeypatch.setattr(selection_module, kind.__name__, mistaken)
 
 
-def test_the_sensitivity_of_proper_hypotheses_for_improper_ones_is_caught(half_the_sensitivity: None) -> None:
+@pytest.mark.parametrize("tau", [1, 2, None])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_half_of_the_sensitivity_of_sums_is_caught(tau: int | None, mechanism: str, half_the_sensitivity: None) -> None:
+    """tau, where replacing a user moves the sums by up to 2 tau; and 1, where it moves totals by up to m = 2."""
+    learner = AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="pairwise", tau=tau, mechanism=mechanism)
+    assert not audited(learner).holds
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_sensitivity_of_proper_hypotheses_for_improper_ones_is_caught(
+    mechanism: str, half_the_sensitivity: None
+) -> None:
     """1 for the surrogate score of hypotheses outside of the class, where it is 2."""
     learner, universe, users = LEARNERS["surrogate, improper"]
-    assert not audited(learner, universe, users=users).holds
+    assert not audited(at(learner, 1, mechanism), universe, users=users).holds
 
 
 class OneForEachLabeling(RealizablePACClassifier):

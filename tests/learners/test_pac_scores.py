@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
@@ -16,11 +17,12 @@ import pytest
 pytest.importorskip("sklearn")
 
 from oracle import hypotheses as oracle
+from oracle import permute_and_flip as flips
 from userdp.concepts import DecisionStumps, FiniteClass, HashedPointFunctions, Intervals, PointFunctions, Thresholds
 from userdp.concepts import errors as class_errors
 from userdp.concepts.errors import ClassErrors, surrogate_scores
 from userdp.learners import AgnosticPACClassifier, RealizablePACClassifier, ThresholdClassifier, clipped_pairwise_scores
-from userdp.mechanisms import ExponentialMechanism
+from userdp.mechanisms import ExponentialMechanism, PermuteAndFlip
 from userdp.users import UserTable
 
 DATA = Path(__file__).parents[1] / "data"
@@ -168,9 +170,10 @@ def distribution(learner: Any, users: Users) -> Any:
     return learner.output_distribution(data.X, data.labels, groups=data.users)
 
 
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
 @pytest.mark.parametrize("seed", range(6))
-def test_pmfs_are_those_of_the_scores(seed: int) -> None:
-    """Each learner's exact distribution is the exponential mechanism's on the scores by definition."""
+def test_pmfs_are_those_of_the_scores(seed: int, mechanism: str) -> None:
+    """Each learner's exact distribution is that of its mechanism on the scores by definition."""
     rng = random.Random(seed)
     m, alpha = 3, 0.4
     concepts = FiniteClass(list(itertools.product((0, 1), repeat=3))[1:7])
@@ -179,33 +182,48 @@ def test_pmfs_are_those_of_the_scores(seed: int) -> None:
     first = [user[:m] for user in users]
 
     def em(scores: list[int], sensitivity: int = 1, epsilon: Any = 2) -> Any:
-        return ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity).pmf(scores)
+        kind = ExponentialMechanism if mechanism == "exponential" else PermuteAndFlip
+        found = kind(epsilon=epsilon, sensitivity=sensitivity).pmf(scores)
+        if mechanism == "permute-and-flip":
+            # By all orders of the candidates; integer weights and the rate are within 1e-9 of the ideal ones.
+            coins = [Fraction(math.exp(-epsilon * (score - min(scores)) / (2 * sensitivity))) for score in scores]
+            for mass, ideal in zip(found.fractions(), flips.by_orders(coins), strict=True):
+                assert abs(mass - ideal) < Fraction(1, 10**9)
+        return found
 
     # floor(1 / 0.4) = 2 rows count
-    realizable = RealizablePACClassifier(epsilon=2, concepts=concepts, m=m, alpha=alpha)
+    realizable = RealizablePACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=m, alpha=alpha)
     assert (
         distribution(realizable, users).fractions()
         == em([oracle.any_error(h, users, 2) for h in hypotheses]).fractions()
     )
-    by_score = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=m)
+    by_score = AgnosticPACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=m)
     wanted = em([oracle.errors_above(h, first, 0, m) for h in hypotheses])
     assert distribution(by_score, users).fractions() == wanted.fractions()
     for tau in (1, 2, 9):
-        by_pairs = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=m, method="pairwise", tau=tau)
+        by_pairs = AgnosticPACClassifier(
+            epsilon=2, mechanism=mechanism, concepts=concepts, m=m, method="pairwise", tau=tau
+        )
         wanted = em(oracle.clipped_pairwise(hypotheses, first, tau), 2 * min(tau, m))
         assert distribution(by_pairs, users).fractions() == wanted.fractions()
+    unclipped = AgnosticPACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=m, method="pairwise")
+    wanted = em([sum(oracle.mistakes(h, user) for user in first) for h in hypotheses], m)
+    assert distribution(unclipped, users).fractions() == wanted.fractions()
     one = [user[:1] for user in users]
-    item = AgnosticPACClassifier(epsilon=2, concepts=concepts, m=1, method="surrogate")
+    item = AgnosticPACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=1, method="surrogate")
     wanted = em([oracle.errors_above(h, one, 0, 1) for h in hypotheses])
     assert distribution(item, users).fractions() == wanted.fractions()
     few = FiniteClass([[0, 0, 1], [0, 1, 1]])
-    improper = AgnosticPACClassifier(epsilon=2, concepts=few, representation=concepts, m=1, method="surrogate")
+    improper = AgnosticPACClassifier(
+        epsilon=2, mechanism=mechanism, concepts=few, representation=concepts, m=1, method="surrogate"
+    )
     table = as_dicts(few.matrix.tolist())
     wanted = em([oracle.surrogate_score(table, h, one, 0, 1) for h in hypotheses], 2)
     assert distribution(improper, users).fractions() == wanted.fractions()
 
 
-def test_the_pmf_with_a_private_t_mixes_over_t() -> None:
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_the_pmf_with_a_private_t_mixes_over_t(mechanism: str) -> None:
     """For m = 4 the candidates are t = 0 and t = 2 at most, from first-crossing scores of the least errors."""
     from userdp.learners.tolerance import candidates_for_t, first_crossing_scores
 
@@ -213,13 +231,14 @@ def test_the_pmf_with_a_private_t_mixes_over_t() -> None:
     concepts = Thresholds(3)
     hypotheses = [{x: int(x > u) for x in (1, 2, 3)} for u in range(4)]
     users = random_users(rng, 6, m, (1, 2, 3))
-    learner = AgnosticPACClassifier(epsilon=3, concepts=concepts, m=m)
+    learner = AgnosticPACClassifier(epsilon=3, concepts=concepts, m=m, mechanism=mechanism)
     candidates = candidates_for_t(m)
     assert len(candidates) > 1
     counts = {t: [oracle.errors_above(h, users, t, m) for h in hypotheses] for t in candidates}
     least = np.array([min(counts[t]) for t in candidates])
     choice = ExponentialMechanism(epsilon=Fraction(9, 10), sensitivity=1).pmf(first_crossing_scores(least, 6))
-    selection = ExponentialMechanism(epsilon=Fraction(21, 10), sensitivity=1)
+    kind = ExponentialMechanism if mechanism == "exponential" else PermuteAndFlip
+    selection = kind(epsilon=Fraction(21, 10), sensitivity=1)
     wanted = [Fraction(0)] * 4
     for t, chance in zip(candidates, choice.fractions(), strict=True):
         for u, mass in enumerate(selection.pmf(counts[t]).fractions()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -16,11 +17,11 @@ from userdp import LogRatio
 from userdp.audit import audit_user_level
 from userdp.distributions.line_selection import MedianSelection, ProportionSelection
 from userdp.estimators import as_finite_algorithm
+from userdp.estimators import selection as selection_module
 from userdp.exceptions import BudgetError
 from userdp.learners import ClippedPairwiseEM, HypothesisSelector
-from userdp.learners import clipped_pairwise as _clipped
 from userdp.learners.clipped_pairwise import PairwiseEM, ScheffeEM, Symbols, clipping_bound, on_grid, users_needed
-from userdp.mechanisms import ExponentialMechanism
+from userdp.mechanisms import ExponentialMechanism, PermuteAndFlip
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "pairwise_cases.json").read_text())["cases"]
 
@@ -222,15 +223,17 @@ def worst(estimator, universe, epsilon, m=2):
 
 @pytest.mark.parametrize("name", SELECTORS)
 @pytest.mark.parametrize("tau", [1, 2, None])
-def test_exact_audit(name, tau, monkeypatch):
-    selector = SELECTORS[name](epsilon=1, m=2, tau=tau, alpha=0.5)
+@pytest.mark.parametrize("kind", [ExponentialMechanism, PermuteAndFlip])
+def test_exact_audit(name, tau, kind, monkeypatch):
+    mechanism = "exponential" if kind is ExponentialMechanism else "permute-and-flip"
+    selector = SELECTORS[name](epsilon=1, m=2, tau=tau, alpha=0.5, mechanism=mechanism)
     # What is no symbol has the distribution of symbol 0.
     universe = [0, 1, 2, 3, -7] if name == "pairwise" else [0, 1, 2, -7, 0.5]
     assert worst(selector, universe, 1).holds
     monkeypatch.setattr(
-        _clipped,
-        "ExponentialMechanism",
-        lambda epsilon, sensitivity: ExponentialMechanism(epsilon=2 * epsilon, sensitivity=sensitivity),
+        selection_module,
+        kind.__name__,
+        lambda epsilon, sensitivity: kind(epsilon=2 * epsilon, sensitivity=sensitivity),
     )
     assert not worst(selector, universe, 1).holds
 
@@ -307,10 +310,16 @@ def test_users_needed():
         tau = clipping_bound(0.1, m)
         found = users_needed(100, epsilon=Fraction(1), alpha=0.1, beta=0.1, m=m, tau=tau)
         assert found == wanted
-    selector = HypothesisSelector(epsilon=1, candidates=[[0, 1], [1, 0]], m=4)
-    assert selector.users_needed() == users_needed(
-        2, epsilon=Fraction(1), alpha=0.1, beta=0.1, m=4, tau=clipping_bound(0.1, 4, 1)
-    )
+    # ln(3000) is 8.006, and half of the tail leaves ln(1500) = 7.313: at m = 10**4, where privacy decides.
+    wanted = math.ceil(198 * math.log(1500) / math.log(3000))
+    tau = clipping_bound(0.1, 10**4)
+    found = users_needed(100, epsilon=Fraction(1), alpha=0.1, beta=0.1, m=10**4, tau=tau, flips=True)
+    assert abs(found - wanted) <= 1
+    for mechanism, flips in (("exponential", False), ("auto", True), ("permute-and-flip", True)):
+        selector = HypothesisSelector(epsilon="0.01", candidates=[[0, 1], [1, 0]], m=4, mechanism=mechanism)
+        assert selector.users_needed() == users_needed(
+            2, epsilon=Fraction(1, 100), alpha=0.1, beta=0.1, m=4, tau=clipping_bound(0.1, 4, 1), flips=flips
+        )
 
 
 @pytest.mark.parametrize(

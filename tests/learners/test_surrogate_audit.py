@@ -33,6 +33,7 @@ def audit(n_users: int, epsilon: Any) -> Any:
         representation=FiniteClass([[0, 0], [0, 1]]),
         method="surrogate",
         m=1,
+        mechanism="exponential",
     )
     universe = [((x,), y) for x in (0, 1) for y in (0, 1)]
     return audit_user_level(

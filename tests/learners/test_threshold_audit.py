@@ -63,7 +63,11 @@ MEDIAN = [
     ("given", "n_users", "rows", "least", "epsilon"),
     [*((*case, 1) for case in SCORE), *((*case, LogRatio(3, 2)) for case in SCORE[:2])],
 )
-def test_scores_audited(given: dict[str, Any], n_users: int, rows: Any, least: float, epsilon: Any) -> None:
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_scores_audited(
+    given: dict[str, Any], n_users: int, rows: Any, least: float, epsilon: Any, mechanism: str
+) -> None:
+    given = given | {"mechanism": mechanism}
     report = audited(ThresholdClassifier(epsilon=epsilon, **given), n_users, epsilon, rows)
     print(f"exact epsilon {report.epsilon} of {float(epsilon):.3f}, {report.pairs} pairs")
     assert report.holds
@@ -232,7 +236,7 @@ def test_a_fixed_number_of_users_in_the_sensitivity_is_found(monkeypatch: pytest
     def four_times(*, epsilon: Any, sensitivity: int) -> GroupedExponentialMechanism:
         return GroupedExponentialMechanism(epsilon=4 * epsilon, sensitivity=sensitivity)
 
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1)
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, mechanism="exponential")
     assert audited(learner, 2, 1).holds
     monkeypatch.setattr(threshold_module, "GroupedExponentialMechanism", four_times)
     assert not audited(learner, 2, 1).holds

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from oracle.permute_and_flip import by_orders
 from oracle.statistics import surprises
 from oracle.thresholds import errors, minimal_errors
 from userdp import Pmf
@@ -64,10 +65,11 @@ USERS = {
 }
 
 
-def test_the_pmf_is_that_of_the_reference() -> None:
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_the_pmf_is_that_of_the_reference(mechanism: str) -> None:
     """Both draws from their definitions, on users of whom some gave fewer rows."""
     m, size, n = 4, 4, len(USERS)
-    learner = ThresholdClassifier(epsilon=1, domain_size=size, m=m)
+    learner = ThresholdClassifier(epsilon=1, domain_size=size, m=m, mechanism=mechanism)
     X, y, names = rows_of(USERS)
     pmf = learner.output_distribution(X, y, groups=names)
     users = list(USERS.values())
@@ -75,9 +77,13 @@ def test_the_pmf_is_that_of_the_reference() -> None:
     choice = ExponentialMechanism(epsilon=F(3, 10), sensitivity=1).pmf(first_crossing_scores(np.array(least), n))
     expected = [0.0] * (size + 1)
     for t, mass in zip(candidates_for_t(m), choice.probabilities, strict=True):
-        weights = [math.exp(-0.7 / 2 * errors(users, u, t, m)) for u in range(size + 1)]
-        for u, weight in enumerate(weights):
-            expected[u] += mass * weight / sum(weights)
+        counts = [errors(users, u, t, m) for u in range(size + 1)]
+        weights = [math.exp(-0.7 / 2 * (count - min(counts))) for count in counts]
+        masses = [weight / sum(weights) for weight in weights]
+        if mechanism == "permute-and-flip":
+            masses = [float(part) for part in by_orders([F(weight) for weight in weights])]
+        for u, part in enumerate(masses):
+            expected[u] += mass * part
     assert pmf.outputs == tuple(range(size + 1))
     assert pmf.probabilities == pytest.approx(expected, abs=1e-9)
 
@@ -168,7 +174,7 @@ def test_what_it_says_about_itself() -> None:
     assert (fitted.unit_, fitted.n_users_, fitted.is_private_) == ("user", 50, True)
     fitted_names = {name for name in vars(fitted) if name.endswith("_")}
     assert fitted_names == {
-        "threshold_", "classes_", "n_users_", "unit_", "privacy_", "is_private_", "n_features_in_",
+        "threshold_", "mechanism_", "classes_", "n_users_", "unit_", "privacy_", "is_private_", "n_features_in_",
     }  # fmt: skip
     for m, budget in (
         (1, {"threshold": 1}),
@@ -267,7 +273,7 @@ def test_the_number_of_groups_says_nothing_about_rows(monkeypatch: pytest.Monkey
         return 0
 
     monkeypatch.setattr(GroupedExponentialMechanism, "_draw", watched)
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, enrolled=range(3))
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, enrolled=range(3), mechanism="exponential")
     for ids in ([0, 1], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], [2] * 9):
         learner.fit(np.arange(1, len(ids) + 1)[:, None], np.zeros(len(ids)), groups=ids)
     assert drawn == [13, 13, 13]

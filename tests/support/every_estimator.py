@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from support.frozen_cases import SEED, classifiers
+from support.frozen_cases import SEED, classifiers, flipping
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.estimators.base import UserLevelMechanism
 from userdp.learners import ClippedPairwiseEM, HypothesisSelector
@@ -30,6 +30,7 @@ def estimators() -> dict[str, UserLevelMechanism]:
     ball = L2Ball(2.0)
     return {
         **classifiers(),
+        **{name: flipping()[name] for name in ("threshold, flips", "agnostic totals")},
         "pairwise selector": ClippedPairwiseEM(epsilon=1, psi=[[[0] * 3, [1, -1, 0]], [[-1, 1, 0], [0] * 3]], m=8),
         "selector": HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.9, 0.1]], m=8),
         "discrete": DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4),

@@ -335,7 +335,7 @@ def audits() -> Any:
 
 @case
 def audits_of_learners() -> Any:
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=2)
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=2, mechanism="exponential")
     mean = WinsorizedMean(epsilon=1, max_norm=1, m=1, method="laplace", grid_resolution=4)
     algorithm = as_finite_algorithm(learner)
     values = [(x, y) for x in (1, 3) for y in (0, 1)]
@@ -380,17 +380,22 @@ def forms() -> list[tuple[str, Any, Any, Any]]:
 
 
 def classifiers() -> dict[str, Any]:
+    drawn_by: Any = {"mechanism": "exponential"}
     lists = DecisionListQueries(1, alpha=0.3, length=1, tolerance=0.1)
     return {
-        "threshold": ThresholdClassifier(epsilon=1, domain_size=10, m=8),
+        "threshold": ThresholdClassifier(epsilon=1, domain_size=10, m=8, **drawn_by),
         "threshold median": ThresholdClassifier(epsilon=4, domain_size=2**64 - 1, m=8, method="median"),
-        "realizable": RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=8),
-        "agnostic": AgnosticPACClassifier(epsilon=1, concepts=Thresholds(10), m=8),
-        "agnostic pairwise": AgnosticPACClassifier(epsilon=1, concepts=Intervals(10), m=8, method="pairwise"),
-        "agnostic surrogate": AgnosticPACClassifier(
-            epsilon=1, concepts=PointFunctions(10), representation=Thresholds(10), method="surrogate", m=8
+        "realizable": RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=8, **drawn_by),
+        "agnostic": AgnosticPACClassifier(epsilon=1, concepts=Thresholds(10), m=8, **drawn_by),
+        "agnostic pairwise": AgnosticPACClassifier(
+            epsilon=1, concepts=Intervals(10), m=8, method="pairwise", tau=8, **drawn_by
         ),
-        "stumps": AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[2.5, 4.5, 7.5]]), m=8),
+        "agnostic surrogate": AgnosticPACClassifier(
+            epsilon=1, concepts=PointFunctions(10), representation=Thresholds(10), method="surrogate", m=8, **drawn_by
+        ),
+        "stumps": AgnosticPACClassifier(
+            epsilon=1, concepts=DecisionStumps(thresholds=[[2.5, 4.5, 7.5]]), m=8, **drawn_by
+        ),
         "voting": CorrelatedSamplingClassifier(
             epsilon=2, delta=1e-3, concepts=Thresholds(10), public_seed=SEED, gamma=30, m=8
         ),
@@ -414,6 +419,19 @@ def classifiers() -> dict[str, Any]:
         "logistic": UserLevelLogisticRegression(epsilon=4, delta=1e-3, max_feature_norm=10, m=8, public_seed=SEED),
         "logistic bounds": UserLevelLogisticRegression(
             epsilon=4, delta=1e-3, feature_bounds=(0, 11), m=8, public_seed=SEED, solver="phased"
+        ),
+    }
+
+
+def flipping() -> dict[str, Any]:
+    """Classifiers whose last draw is by permute-and-flip."""
+    return {
+        "threshold, flips": ThresholdClassifier(epsilon=1, domain_size=10, m=8),
+        "realizable, flips": RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=8),
+        "agnostic, flips": AgnosticPACClassifier(epsilon=1, concepts=Thresholds(10), m=8),
+        "agnostic totals": AgnosticPACClassifier(epsilon=1, concepts=Intervals(10), m=8, method="pairwise"),
+        "agnostic surrogate, flips": AgnosticPACClassifier(
+            epsilon=1, concepts=PointFunctions(10), representation=Thresholds(10), method="surrogate", m=8
         ),
     }
 
@@ -447,6 +465,23 @@ def fits_of_classifiers() -> Any:
 
 
 @case
+def fits_by_permute_and_flip() -> Any:
+    psi = [[[0, 0, 0], [1, -1, 0.5]], [[-1, 1, -0.5], [0, 0, 0]]]
+    found = {}
+    for name, learner in flipping().items():
+        found[name] = [
+            fitted(learner, POINTS, LABELS.astype(int), groups, seed) for groups in (USERS, RAGGED) for seed in range(4)
+        ]
+    selectors = {
+        "pairwise": (ClippedPairwiseEM(epsilon=1, psi=psi, m=8), RNG_SYMBOLS[:, :1] % 3),
+        "Scheffe": (HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.9, 0.1]], m=8), RNG_SYMBOLS[:, :1] % 2),
+    }
+    for name, (selector, symbols) in selectors.items():
+        found[name] = [fitted(selector, symbols, None, USERS, seed) for seed in range(8)]
+    return found
+
+
+@case
 def labels_of_other_kinds() -> Any:
     found = []
     for classes, y in (
@@ -458,11 +493,11 @@ def labels_of_other_kinds() -> Any:
         ((0, 1), [bool(label) for label in LABELS]),
     ):
         for groups in (USERS, RAGGED):
-            learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, classes=classes)
+            learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, classes=classes, mechanism="exponential")
             found.append(fitted(learner, POINTS, y, groups))
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, enrolled=range(100))
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, enrolled=range(100), mechanism="exponential")
     found.append(fitted(learner, POINTS, LABELS.astype(int), USERS))
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, require_groups=False)
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, require_groups=False, mechanism="exponential")
     found.append(fitted(learner, POINTS, LABELS.astype(int), None))
     return found
 
@@ -475,8 +510,8 @@ def fits_of_selectors_and_distributions() -> Any:
     found = []
     for groups in (USERS, RAGGED):
         for learner, X in (
-            (ClippedPairwiseEM(epsilon=1, psi=psi, m=8), symbols % 3),
-            (HypothesisSelector(epsilon=1, candidates=dice, m=8), symbols),
+            (ClippedPairwiseEM(epsilon=1, psi=psi, m=8, mechanism="exponential"), symbols % 3),
+            (HypothesisSelector(epsilon=1, candidates=dice, m=8, mechanism="exponential"), symbols),
             (DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4), symbols % 3),
             (DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4, method="coarse-to-fine"), symbols % 3),
             (DiscreteDistribution(epsilon=2, n_symbols=3, m=8, alpha=0.4, method="symbols"), symbols % 3),

@@ -26,6 +26,11 @@ def counted_in_rho(estimator: Any) -> bool:
     return any(getattr(charge, "counts", "") == "zcdp" for charge in charges_of(estimator))
 
 
+def counted_beyond_epsilon(estimator: Any) -> bool:
+    """Whether a ledger is asked that counts more than epsilons: rho, or exact composition."""
+    return any(getattr(charge, "counts", "") in ("zcdp", "exact") for charge in charges_of(estimator))
+
+
 class _Asking:
     """A charge for what is fitted in a block. Copies are charged too; what is unpickled is refused, and not free."""
 

@@ -83,6 +83,8 @@ class Budget:
         others are pure.
         """
         whole, parts = positive_epsilon(epsilon), split_budget(epsilon, shares)
+        if parts.keys() <= set(others):
+            return cls(PrivacyCost(whole), parts)
         if len(parts) == 1 and not others:
             return cls(PrivacyCost(bounded_range=whole), parts)
         rho = sum(

@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.estimators import fields
-from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
-from userdp.estimators.plan import Budget, ExactEpsilon, ReleasePlan
+from userdp.estimators.plan import ExactEpsilon, ReleasePlan
+from userdp.estimators.selection import ScoreSelector, choice_by_scores, drawn_by
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import check_count, exact_number, parse_positive, short_repr
 from userdp.exceptions import BudgetError
-from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid
 from userdp.users.table import UserTable
@@ -48,15 +47,19 @@ def clipping_bound(alpha: float, m: int, spread: int = 2) -> Fraction:
     return Fraction(min(float(m), alpha * m / 2 + spread * math.sqrt(m * logarithm / 2)))
 
 
-def users_needed(n_candidates: int, *, epsilon: ExactEpsilon, alpha: float, beta: float, m: int, tau: Fraction) -> int:
+def users_needed(
+    n_candidates: int, *, epsilon: ExactEpsilon, alpha: float, beta: float, m: int, tau: Fraction, flips: bool = False
+) -> int:
     """Return how many users are enough for a score of at most alpha / 2, except with probability beta."""
     # Some candidate has a score of at most alpha / 10.
     # Scores are means here, over users and examples. With K candidates, max(40 tau ln(3 K / beta) / (epsilon alpha m),
     # 800 ln(3 K / beta) / (alpha**2 m)) users suffice: events of probability beta / 3 each are that the exponential
     # mechanism misses the best score by more than 0.1 alpha n m, that a pair of the good candidate exceeds 0.2 alpha n
-    # m, and that a witness against a bad candidate falls below 0.4 alpha n m.
+    # m, and that a witness against a bad candidate falls below 0.4 alpha n m. Permute-and-flip misses by so much with
+    # half of the probability, which has 3 K / (2 beta) in the first place (docs/proofs/permute_and_flip.md).
     logarithm = math.log(3 * n_candidates / beta)
-    private = 40 * float(tau) * logarithm / (float(epsilon) * alpha * m)
+    tail = logarithm - math.log(2) if flips else logarithm
+    private = 40 * float(tau) * tail / (float(epsilon) * alpha * m)
     return math.ceil(max(private, 800 * logarithm / (alpha * alpha * m)))
 
 
@@ -69,7 +72,17 @@ class ClippedScoreEM:
     # total of each pair by at most that. The maximum over b != a runs over a set of pairs that is public, and |max f -
     # max g| <= max |f - g|.
 
-    def __init__(self, n_candidates: int, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, spread: int) -> None:
+    def __init__(
+        self,
+        n_candidates: int,
+        *,
+        epsilon: ExactEpsilon,
+        m: int,
+        tau: Any,
+        unit: int,
+        spread: int,
+        flips: bool = False,
+    ) -> None:
         bound = parse_positive(tau, "tau")
         self.n_candidates = n_candidates
         self.m = m
@@ -77,7 +90,7 @@ class ClippedScoreEM:
         if self.tau < 1:
             raise ValueError(f"tau must be at least {Fraction(1, unit)}, the grid of votes; got {tau!r}")
         self.sensitivity = max(1, min(2 * self.tau, spread * m))
-        self.mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=self.sensitivity)
+        self.mechanism = choice_by_scores(epsilon=epsilon, sensitivity=self.sensitivity, flips=flips)
 
     def choose(self, draw: Sampler, scores: Integers) -> int:
         """The candidate that is drawn."""
@@ -96,11 +109,13 @@ class ClippedScoreEM:
 class PairwiseEM(ClippedScoreEM):
     """Votes from a table: psi[a, b, z] units against a, compared with b, of an example z; no diagonal is read."""
 
-    def __init__(self, psi: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
+    def __init__(
+        self, psi: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, flips: bool = False
+    ) -> None:
         k = len(psi)
         others = psi[~np.eye(k, dtype=np.bool_)]
         spread = np.maximum(others.max(axis=-1), 0) - np.minimum(others.min(axis=-1), 0)
-        super().__init__(k, epsilon=epsilon, m=m, tau=tau, unit=unit, spread=int(spread.max()))
+        super().__init__(k, epsilon=epsilon, m=m, tau=tau, unit=unit, spread=int(spread.max()), flips=flips)
         self.psi = np.ascontiguousarray(psi, dtype=np.int64)
 
     def scores(self, symbols: Symbols) -> Integers:
@@ -116,10 +131,12 @@ class ScheffeEM(ClippedScoreEM):
     # The votes are psi_ab(z) = P_a(W) - [z in W] with W = {z : P_a(z) > P_b(z)}, decided on integers. So a score far
     # above 0 says that the examples have less of W than a promises: [GKKMMZ23, Theorem 41].
 
-    def __init__(self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int) -> None:
+    def __init__(
+        self, masses: Integers, *, epsilon: ExactEpsilon, m: int, tau: Any, unit: int, flips: bool = False
+    ) -> None:
         if masses.shape[1] > MAX_SYMBOLS:
             raise BudgetError(f"{masses.shape[1]} symbols are more than the limit {MAX_SYMBOLS}; merge symbols")
-        super().__init__(len(masses), epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit)
+        super().__init__(len(masses), epsilon=epsilon, m=m, tau=tau, unit=unit, spread=unit, flips=flips)
         self.masses = np.ascontiguousarray(masses, dtype=np.int64)
 
     def scores(self, symbols: Symbols) -> Integers:
@@ -188,8 +205,8 @@ LARGEST_TABLE = 2**25
 
 
 @estimator
-class SymbolSelector(UserLevelEstimator):
-    """What selectors on symbols share: one draw of a clipped pairwise exponential mechanism."""
+class SymbolSelector(ScoreSelector):
+    """What selectors on symbols share: one draw by clipped pairwise scores."""
 
     released: ClassVar[tuple[str, ...]] = ("selected_",)
     without_rows: ClassVar[str] = "Users without rows add nothing to any score, and so favor none."
@@ -215,7 +232,7 @@ class SymbolSelector(UserLevelEstimator):
         doc="A power of two from 2**-30 to 1: scores are rounded down to its multiples, candidates to nearby ones.",
     )
 
-    _mechanism: ClassVar[type[PairwiseEM] | type[ScheffeEM]]
+    _scored_by: ClassVar[type[PairwiseEM] | type[ScheffeEM]]
 
     @abstractmethod
     def _read_table(self, unit: int) -> npt.NDArray[np.int64]:
@@ -229,6 +246,9 @@ class SymbolSelector(UserLevelEstimator):
     def _tau(self, m: int) -> Any:
         return clipping_bound(float(self.alpha), m, self._spread) if self.tau is None else self.tau
 
+    def _n_candidates(self) -> int:
+        return len(self._table)
+
     def _columns(self) -> int:
         return 1
 
@@ -236,19 +256,18 @@ class SymbolSelector(UserLevelEstimator):
         return read_symbols(super()._read_X(grid), self._table.shape[-1], 1, self.on_invalid)
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        budget, public, unit = (
-            Budget.of_choices(self.epsilon, {"selection": 1}),
-            self._table,
-            grid_unit(self.granularity),
-        )
+        flips, public, unit = self._flips(), self._table, grid_unit(self.granularity)
+        budget = self._budget_of({"selection": 1}, "selection", flips)
 
         def program(table: UserTable) -> AdaptiveMechanism:
             tau = self._tau(table.m)
-            selection = self._mechanism(public, epsilon=budget["selection"], m=table.m, tau=tau, unit=unit)
+            selection = self._scored_by(public, epsilon=budget["selection"], m=table.m, tau=tau, unit=unit, flips=flips)
             scores = selection.scores(Symbols.of(table, table.X[:, 0], public.shape[-1]))
             return lambda draw: selection.choose(draw, scores)
 
-        return ReleasePlan(budget, program, lambda: range(len(public)), self._fitted)
+        return ReleasePlan(
+            budget, program, lambda: range(len(public)), lambda drawn: self._fitted(drawn) | drawn_by(flips)
+        )
 
     def _fitted(self, drawn: int) -> dict[str, Any]:
         return {"selected_": drawn}
@@ -265,6 +284,7 @@ class SymbolSelector(UserLevelEstimator):
             beta=float(frozen.beta),
             m=m,
             tau=Fraction(exact_number(frozen._tau(m)) or 0),
+            flips=frozen._flips(),
         )
 
 
@@ -281,7 +301,7 @@ class ClippedPairwiseEM(SymbolSelector):
     -----
     *Score* of a: the maximum over b != a of the sum over users of clip(sum of psi[a, b, z] over the user's z, +-tau).
     *Sensitivity* when one user is replaced: min(2 tau, s m), with s the largest spread of psi over examples (and 0) for
-    a pair, at most 2; see docs/proofs/user_level_scores.md. All of epsilon goes to one exponential mechanism.
+    a pair, at most 2; see docs/proofs/user_level_scores.md. All of epsilon goes to one draw by it, see `mechanism`.
 
     *Utility.* Let the score of a distribution D be the maximum over b of the mean of psi[a, b] under D. If some
     hypothesis has a score of at most alpha / 10, the one selected has at most alpha / 2, with probability 1 - beta, for
@@ -314,7 +334,7 @@ class ClippedPairwiseEM(SymbolSelector):
     )
     n_hypotheses: int | None = fields.count(None, doc="K, needed if psi is a callable.")
 
-    _mechanism = PairwiseEM
+    _scored_by = PairwiseEM
 
     def _read_table(self, unit: int) -> npt.NDArray[np.int64]:
         return _table(self.psi, self.n_hypotheses, unit)
@@ -396,7 +416,7 @@ class HypothesisSelector(SymbolSelector):
     *Score* of a: the maximum over b != a of the sum over users of clip(P_a(W) k - #{examples in W}, +-tau), with k the
     number of the user's examples and W the symbols that are likelier under a than under b, strictly. *Sensitivity* when
     one user is replaced: min(2 tau, m); see docs/proofs/user_level_scores.md. (For every pair psi takes two values that
-    differ by 1.) All of epsilon goes to one exponential mechanism.
+    differ by 1.) All of epsilon goes to one draw by it, see `mechanism`.
 
     *Utility.* If some candidate is within alpha / 10 of the truth in total variation, the one selected is within
     0.7 alpha, with probability 1 - beta, for `users_needed()` users of m independent examples each: its score is at
@@ -429,7 +449,7 @@ class HypothesisSelector(SymbolSelector):
         """,
     )
 
-    _mechanism = ScheffeEM
+    _scored_by = ScheffeEM
 
     def _read_table(self, unit: int) -> npt.NDArray[np.int64]:
         return _candidate_masses(self.candidates, unit)

@@ -17,6 +17,7 @@ from userdp.estimators import fields
 from userdp.estimators.base import PointReader, UserLevelClassifier, check_rising
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed
+from userdp.estimators.selection import FITTED_DOC, ScoreSelector, choice_by_scores, drawn_by
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
 from userdp.exceptions import BudgetError
@@ -24,7 +25,6 @@ from userdp.learners.clipped_pairwise import clipping_bound
 from userdp.learners.scores import clipped_pairwise_scores
 from userdp.learners.threshold import t_of_least_error
 from userdp.learners.tolerance import PrivateMistakeTolerance, t_shares
-from userdp.mechanisms import ExponentialMechanism
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.table import UserTable
 
@@ -38,7 +38,7 @@ def _concepts(value: Any, name: str) -> None:
 
 
 @estimator
-class ConceptClassifier(PointReader, UserLevelClassifier):
+class ConceptClassifier(PointReader, ScoreSelector, UserLevelClassifier):
     """A classifier that predicts by one hypothesis of a representation, or of the class itself."""
 
     released: ClassVar[tuple[str, ...]] = ("concept_",)
@@ -63,6 +63,8 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
     )
     alpha: float = fields.open_unit(0.1, doc="The error that is aimed at, in (0, 1).")
 
+    _fitted_doc = FITTED_DOC | UserLevelClassifier._fitted_doc
+
     @property
     def hypotheses(self) -> ConceptClass:
         """What is chosen from: the representation, or else the class."""
@@ -75,6 +77,9 @@ class ConceptClassifier(PointReader, UserLevelClassifier):
             domains = self.concepts.domain_size, self.representation.domain_size
             if domains[0] != domains[1]:
                 raise ValueError(f"concepts and representation must be over as many points; got {domains}")
+
+    def _n_candidates(self) -> int:
+        return self.hypotheses.size
 
     def _largest_point(self) -> int:
         return max(self.concepts.largest_point, self.hypotheses.largest_point)
@@ -101,7 +106,7 @@ class RealizablePACClassifier(ConceptClassifier):
     """Choose a hypothesis that errs on few users at all: pure-DP PAC learning in the realizable case.
 
     A hypothesis is scored by the number of users with any mistake among their first min(m, floor(1 / alpha)) rows, and
-    one is drawn by the exponential mechanism. For labels that no hypothesis of the class explains use
+    one is drawn by `mechanism`. For labels that no hypothesis of the class explains use
     `AgnosticPACClassifier`.
 
     Attributes
@@ -114,8 +119,8 @@ class RealizablePACClassifier(ConceptClassifier):
     *Guarantee.* epsilon-DP, pure, where neighbors differ in all the rows of one user; n and the list of users are
     public. *Budget.* All of it is spent on one selection. *Proof.* Whether a user has a mistake among the first rows
     depends on this user's rows only, so replacing one user changes every score by at most 1, the sensitivity that
-    `ExponentialMechanism` is given. It weighs every hypothesis of the public list. Users with fewer rows are counted in
-    the same way, and those without rows not at all. See docs/proofs/user_level_scores.md.
+    `PermuteAndFlip` or `ExponentialMechanism` is given. Each weighs every hypothesis of the public list. Users with
+    fewer rows are counted in the same way, and those without rows not at all. See docs/proofs/user_level_scores.md.
 
     *Utility.* See `users_needed`: about log K / (epsilon alpha m) users suffice, where for m = 1 the item-level rate
     log K / (epsilon alpha) is paid.
@@ -162,17 +167,17 @@ class RealizablePACClassifier(ConceptClassifier):
         size, failure = self.hypotheses.size, open_unit_interval(self.beta, "beta") / 3
         epsilon = float(positive_epsilon(self.epsilon))
         # The best hypothesis looks bad; some bad one looks good; the mechanism is far off: beta / 3 each.
-        users = max(
-            37.5 * math.log(1 / failure), 4.5 * math.log(size / failure), 40 / epsilon * math.log(size / failure)
-        )
+        tail = size / (2 * failure) if self._flips() else size / failure  # docs/proofs/permute_and_flip.md
+        users = max(37.5 * math.log(1 / failure), 4.5 * math.log(size / failure), 40 / epsilon * math.log(tail))
         return math.ceil(users / (float(self.alpha) * self._rows_that_count(1 if self.m is None else self.m)))
 
     def _rows_that_count(self, m: int) -> int:
         return min(m, math.floor(1 / float(self.alpha)))
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
-        budget, hypotheses = Budget.of_choices(self.epsilon, {"selection": 1}), self.hypotheses
-        mechanism = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
+        flips, hypotheses = self._flips(), self.hypotheses
+        budget = self._budget_of({"selection": 1}, "selection", flips)
+        mechanism = choice_by_scores(epsilon=budget["selection"], sensitivity=1, flips=flips)
         rows = math.floor(1 / float(self.alpha))
 
         def program(table: UserTable) -> AdaptiveMechanism:
@@ -181,7 +186,7 @@ class RealizablePACClassifier(ConceptClassifier):
             scores = ClassErrors(hypotheses, counted).above(0)
             return lambda draw: draw(mechanism, scores)
 
-        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn})
+        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn, **drawn_by(flips)})
 
 
 METHODS = ("score", "pairwise", "surrogate")
@@ -202,9 +207,9 @@ class AgnosticPACClassifier(ConceptClassifier):
     Notes
     -----
     *Guarantee.* epsilon-DP, pure, where neighbors differ in all the rows of one user; n and the list of users are
-    public. The last step is always one draw of `ExponentialMechanism` over every hypothesis of the public list, on
-    integer scores (lower is better); what was drawn before it is not released. Proofs of the sensitivities, which rest
-    on every score being made of one term for each user: docs/proofs/user_level_scores.md.
+    public. The last step is always one draw by `mechanism` over every hypothesis of the public list, on integer scores
+    (lower is better); what was drawn before it is not released. Proofs of the sensitivities, which rest on every score
+    being made of one term for each user: docs/proofs/user_level_scores.md.
 
     *"score".* K(h; t) counts the users with more than t mistakes in m; a user with r < m rows and w mistakes counts as
     ceil(w m / r) in m. Sensitivity 1. Budget: 3/10 for t, by the exponential mechanism on first-crossing scores of the
@@ -213,7 +218,9 @@ class AgnosticPACClassifier(ConceptClassifier):
     *"pairwise".* score(h) = max over g != h of sum_i clip(w_i(h) - w_i(g), -tau, tau), with w_i the mistakes on user
     i's rows, not scaled. (The paper prints the difference with the opposite sign, which would choose the worst.)
     Sensitivity 2 min(tau, m). All of the budget is for the selection. The default tau is the least integer above
-    alpha m / 2 + sqrt(2 m max(1/2, ln(20 / (alpha sqrt(m))))), at most m.
+    alpha m / 2 + sqrt(2 m max(1/2, ln(20 / (alpha sqrt(m))))), at most m. Where that is m, as it is for few rows, it
+    would clip nothing, and the score is the number of mistakes on all rows in place of that: sensitivity m, and never
+    worse at the same epsilon. A tau that is given is used as in the paper.
 
     *"surrogate".* For m = 1 all of the budget is for the selection, at t = 0. Else half is for an estimate e of the
     least error of the class by `PrivateMinError` with accuracy alpha / 6; t separates errors of e + alpha / 6 from
@@ -288,18 +295,19 @@ class AgnosticPACClassifier(ConceptClassifier):
         elif self.method == "surrogate" and m > 1:
             shares = {"least error": Fraction(1, 2), "selection": Fraction(1, 2)}
         # The comparisons of an estimate are of noisy counts: pure, and of no bounded range.
-        budget = Budget.of_choices(self.epsilon, shares, others={"least error"} & shares.keys())
+        flips = self._flips()
+        budget = self._budget_of(shares, "selection", flips, others={"least error"} & shares.keys())
         programs = {"score": self._by_score, "pairwise": self._by_pairs, "surrogate": self._by_surrogate}
-        program = partial(programs[self.method], budget)
-        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn})
+        program = partial(programs[self.method], budget, flips)
+        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn, **drawn_by(flips)})
 
-    def _by_score(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
+    def _by_score(self, budget: Budget, flips: bool, table: UserTable) -> AdaptiveMechanism:
         check_work(self.hypotheses, table.n_users, table.m)
         errors = ClassErrors(self.hypotheses, table)
         # Without a share there is one candidate for t, and nothing is drawn.
         part = budget.parts.get("choice of t", budget["selection"])
         tolerance = PrivateMistakeTolerance(epsilon=part, n_users=table.n_users)
-        selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1)
+        selection = choice_by_scores(epsilon=budget["selection"], sensitivity=1, flips=flips)
         # The exact distribution follows many paths that ask for the same counts.
         least, above = cache(errors.least), cache(errors.above)
 
@@ -310,20 +318,25 @@ class AgnosticPACClassifier(ConceptClassifier):
 
         return program
 
-    def _by_pairs(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
+    def _by_pairs(self, budget: Budget, flips: bool, table: UserTable) -> AdaptiveMechanism:
         check_work(self.hypotheses, table.n_users, table.m)
         tau = math.ceil(clipping_bound(float(self.alpha), table.m)) if self.tau is None else int(self.tau)
-        scores = clipped_pairwise_scores(ClassErrors(self.hypotheses, table).mistakes(), tau)
-        selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=2 * min(tau, table.m))
+        mistakes = ClassErrors(self.hypotheses, table).mistakes()
+        if self.tau is None and tau >= table.m:
+            # Nothing would be clipped: totals order hypotheses alike, at half of the sensitivity.
+            scores, sensitivity = mistakes.sum(axis=1, dtype=np.int64), table.m
+        else:
+            scores, sensitivity = clipped_pairwise_scores(mistakes, tau), 2 * min(tau, table.m)
+        selection = choice_by_scores(epsilon=budget["selection"], sensitivity=sensitivity, flips=flips)
         return lambda draw: draw(selection, scores)
 
-    def _by_surrogate(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
+    def _by_surrogate(self, budget: Budget, flips: bool, table: UserTable) -> AdaptiveMechanism:
         proper = self.representation is None
         check_work(self.concepts, table.n_users, table.m)
         if not proper:
             check_work(self.hypotheses, table.n_users, table.m, times=self.concepts.size)
         errors = ClassErrors(self.concepts, table)
-        selection = ExponentialMechanism(epsilon=budget["selection"], sensitivity=1 if proper else 2)
+        selection = choice_by_scores(epsilon=budget["selection"], sensitivity=1 if proper else 2, flips=flips)
         least = cache(errors.least)
         scores = cache(errors.above if proper else partial(surrogate_scores, self.concepts, self.hypotheses, table))
         alpha = open_unit_fraction(self.alpha, "alpha")

@@ -17,13 +17,14 @@ from userdp.estimators import fields
 from userdp.estimators.base import PointReader, UserLevelClassifier, check_rising
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed, equal_part
+from userdp.estimators.selection import FITTED_DOC, ScoreSelector, drawn_by
 from userdp.exact.numbers import Epsilon, parse_level, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.learners.median import draw_median, tolerance_of_median
 from userdp.learners.min_error import accuracy, estimate_min_error, one_comparison
 from userdp.learners.tolerance import Counts, PrivateMistakeTolerance, separation, t_shares
-from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores
+from userdp.mechanisms import DiscreteLaplace, GroupedExponentialMechanism, GroupedScores, PermuteAndFlip
 from userdp.mechanisms.base import SupportsDraw
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid
@@ -189,7 +190,7 @@ NO_THRESHOLD_IS_BETTER = 0
 
 
 @estimator
-class ThresholdClassifier(PointReader, UserLevelClassifier):
+class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
     """Predict by whether a feature is above a threshold that is chosen privately for users: pure DP.
 
     The points are public: the integers 1, ..., N (`domain_size`), or low, low + step, ..., high (`points`). Exactly one
@@ -211,9 +212,10 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
     of users it fails. w mistakes in r < m rows count as ceil(w m / r). Replacing one user changes K(u; t) by at most 1
     for every u, and so every minimum over thresholds: docs/proofs/user_level_scores.md.
 
-    *Method "score".* For m < 4, t = 0 and the whole budget goes to one exponential mechanism over all N + 1 thresholds
-    with the score K(u; t). For larger m, 3/10 of the budget chooses t (`PrivateMistakeTolerance`) and 7/10 the
-    threshold; the two compose to epsilon. These constants were chosen by simulation: docs/performance.md.
+    *Method "score".* For m < 4, t = 0 and the whole budget goes to one draw over all N + 1 thresholds with the score
+    K(u; t): by permute-and-flip for few thresholds, by the exponential mechanism for many, see `mechanism`. For larger
+    m, 3/10 of the budget chooses t (`PrivateMistakeTolerance`) and 7/10 the threshold; the two compose to epsilon.
+    These constants were chosen by simulation: docs/performance.md.
 
     *Method "median".* For m > 1, half of the budget estimates the least error (`PrivateMinError`), from which t
     follows; the other half is divided by 4 T, with T the number of rounds, each of which draws a median
@@ -221,7 +223,8 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
     search that ends early has still spent all of epsilon.
 
     *Time.* Computing the scores is not constant time, and neither is "median", whose number of rounds is drawn. The
-    draw of "score" is, and up to 2**26 rows (n times m) it does not depend on how many rows there are.
+    draw of "score" is. By permute-and-flip its time depends on the number of thresholds, and by the exponential
+    mechanism not on how many rows there are, up to 2**26 of them (n times m).
 
     References
     ----------
@@ -311,6 +314,16 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
                 f"domain_size={short_repr(self.domain_size)} and points={short_repr(self.points)}"
             )
         check_rising(self.classes, "and decreasing=True if points above the threshold have the smaller label")
+        if self.method != "score" and self.mechanism == "permute-and-flip":
+            raise ValueError(
+                "mechanism='permute-and-flip' is for method='score'; method='median' draws its medians by the "
+                "exponential mechanism"
+            )
+
+    _fitted_doc = FITTED_DOC | UserLevelClassifier._fitted_doc
+
+    def _n_candidates(self) -> int:
+        return self._points().size + 1
 
     def _points(self) -> PublicPoints:
         """What numbers are read as."""
@@ -342,16 +355,14 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         m = 1 if self.m is None else int(self.m)
+        flips = self.method == "score" and self._flips()
         if self.method == "score":
-            budget = Budget.of_choices(self.epsilon, t_shares(m, "threshold"))
+            budget = self._budget_of(t_shares(m, "threshold"), "threshold", flips)
+            program = partial(self._by_score, budget, flips)
         else:
             budget = Budget.of(self.epsilon, {"least error": 0 if m == 1 else 4, "medians": 1, "comparisons": 3})
-        return ReleasePlan(
-            budget,
-            partial(self._by_score if self.method == "score" else self._by_medians, budget),
-            self._listed,
-            lambda drawn: {"threshold_": drawn},
-        )
+            program = partial(self._by_medians, budget)
+        return ReleasePlan(budget, program, self._listed, lambda drawn: {"threshold_": drawn, **drawn_by(flips)})
 
     def _sweep(self, table: UserTable) -> Sweep:
         from userdp import _core
@@ -359,11 +370,12 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         size = self._points().size
         return Sweep(_core.ThresholdSweep(table.X, table.labels, table.users, table.n_users, table.m, size))
 
-    def _by_score(self, budget: Budget, table: UserTable) -> AdaptiveMechanism:
+    def _by_score(self, budget: Budget, flips: bool, table: UserTable) -> AdaptiveMechanism:
         sweep, points = self._sweep(table), self._points()
         part = budget.parts.get("choice of t", budget["threshold"])  # without a share nothing is drawn
         tolerance = PrivateMistakeTolerance(epsilon=part, n_users=table.n_users)
-        of_thresholds = GroupedExponentialMechanism(epsilon=budget["threshold"], sensitivity=1)
+        kind = PermuteAndFlip if flips else GroupedExponentialMechanism
+        of_thresholds = kind(epsilon=budget["threshold"], sensitivity=1)
 
         # How many rows users have is private, and the time of a draw grows with the number of groups.
         most_rows = table.n_users * table.m
@@ -372,6 +384,9 @@ class ThresholdClassifier(PointReader, UserLevelClassifier):
         def program(draw: Sampler) -> int | float:
             t = tolerance.choose(draw, table.m, sweep.minimal_errors)
             starts, scores = sweep.groups(t, slots)
+            if flips:
+                ends = np.append(starts[1:], np.uint64(points.size + 1))
+                return points.threshold(draw(of_thresholds, np.repeat(scores, (ends - starts).astype(np.int64))))
             return points.threshold(draw(of_thresholds, GroupedScores(starts, scores, points.size)))
 
         return program

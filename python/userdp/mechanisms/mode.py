@@ -24,7 +24,7 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, Mechanism
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.key_bounds import Neighbors
-from userdp.mechanisms.permute_and_flip import PermuteAndFlip
+from userdp.mechanisms.permute_and_flip import MOST_CANDIDATES, PermuteAndFlip
 from userdp.runtime import source_of
 from userdp.users.containers import read_items
 from userdp.users.sanitize import item_of
@@ -316,8 +316,6 @@ def _least(holds: Callable[[int], bool], first: int) -> int:
     return first + 2 * high
 
 
-MOST_FLIPPED = 2**24
-"""The most items with a coin each."""
 LEAST_FAILURE = 1e-10
 """Smaller thirds of beta are not planned for with coins: their sums are exact to about 1e-12 only."""
 
@@ -396,7 +394,7 @@ class PurePrivateMode(RangeMode):
         if not isinstance(mechanism, str) or mechanism not in ("exponential", "permute-and-flip"):
             raise ValueError(f"mechanism must be 'exponential' or 'permute-and-flip'; got {short_repr(mechanism)}")
         flips = mechanism == "permute-and-flip"
-        if size > (MOST_FLIPPED if flips else 2**64):
+        if size > (MOST_CANDIDATES if flips else 2**64):
             most = "2**24 with mechanism='permute-and-flip', which tosses a coin for each" if flips else "2**64"
             raise ValueError(f"n_items must be at most {most}; got {short_repr(n_items)}")
         super().__init__(

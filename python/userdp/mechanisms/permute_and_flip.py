@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from userdp.accounting.cost import PrivacyCost
 
 
+EXACT_CANDIDATES = 64
+"""The most candidates whose exact distribution is computed."""
+MOST_CANDIDATES = 2**24
+"""The most candidates, with a coin each."""
+
+
 class PermuteAndFlip(ListedChoice["_core.PermuteAndFlipRate"]):
     """Choose one of k candidates, the better its score the likelier: permute-and-flip.
 
