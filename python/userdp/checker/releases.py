@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -222,8 +223,28 @@ def _on_grid(law: Law, levels: Levels, grid: Grid, bits: int) -> Masses:
     return grid.spread(low, at, rising, infinity, bits)
 
 
+class Release(ABC):
+    """A pair of distributions that bounds the privacy loss of a release."""
+
+    def reversed(self) -> Release:
+        """The pair in the other order."""
+        return self
+
+    def is_symmetric(self) -> bool:
+        """Whether both orders have one law of losses."""
+        return True
+
+    def end(self) -> End | None:
+        """Where its losses end; none where they do not, or where that is not known."""
+        return None
+
+    @abstractmethod
+    def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
+        """Its masses on a grid, and the levels of their indices: those given, or those of its own lattice."""
+
+
 @dataclass(frozen=True)
-class Pair:
+class Pair(Release):
     """Two distributions by integer weights."""
 
     p: tuple[int, ...]
@@ -252,7 +273,6 @@ class Pair:
         return found, infinity
 
     def is_symmetric(self) -> bool:
-        """Whether both orders have one law of losses."""
         (ratios, infinity), (back, other) = self._ratios(), self.reversed()._ratios()
         total_p, total_q = sum(self.p), sum(self.q)
         first = {ratio: weight * total_q for ratio, weight in ratios.items()}
@@ -309,7 +329,7 @@ def _log(ratio: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class Pure:
+class Pure(Release):
     """All (epsilon, delta)-DP releases: losses epsilon and -epsilon, and infinity [KOV15]."""
 
     epsilon: Level
@@ -320,12 +340,6 @@ class Pure:
         delta = short(stated["delta"], "delta of a release")
         need(0 <= delta < 1, "delta of a release must be in [0, 1)")
         return cls(read_level(stated["epsilon"], "epsilon of a release"), delta)
-
-    def reversed(self) -> Pure:
-        return self
-
-    def is_symmetric(self) -> bool:
-        return True
 
     def end(self) -> End | None:
         return End(self.epsilon, self.delta)
@@ -354,7 +368,7 @@ class Pure:
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace:
+class DiscreteLaplace(Release):
     """Noise x with probability proportional to e^(-rate |x|), on integers that are `shift` apart."""
 
     rate: Level
@@ -365,12 +379,6 @@ class DiscreteLaplace:
         rate = read_level(stated["epsilon_per_unit"], "epsilon_per_unit of a release")
         need(rate != ONE, "epsilon_per_unit of a release must be above 0")
         return cls(rate, _shift(stated["shift"]))
-
-    def reversed(self) -> DiscreteLaplace:
-        return self
-
-    def is_symmetric(self) -> bool:
-        return True
 
     def end(self) -> End | None:
         return End(self.rate.to_the(self.shift), Fraction(0)) if self.rate.ratio == 1 else None
@@ -398,7 +406,7 @@ class DiscreteLaplace:
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(Release):
     """Noise x with probability proportional to e^(-x^2 / (2 sigma^2)), on integers that are `shift` apart."""
 
     sigma_squared: Fraction
@@ -409,15 +417,6 @@ class DiscreteGaussian:
         sigma_squared = short(stated["sigma_squared"], "sigma_squared of a release")
         need(Fraction(1, 100) <= sigma_squared <= 2**22, "sigma_squared of a release must be from 1/100 to 2^22")
         return cls(sigma_squared, _shift(stated["shift"]))
-
-    def reversed(self) -> DiscreteGaussian:
-        return self
-
-    def is_symmetric(self) -> bool:
-        return True
-
-    def end(self) -> End | None:
-        return None
 
     def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
         """The noise at -last, ..., last; what is below has an infinite loss, what is above the least one."""
@@ -452,7 +451,7 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True)
-class BoundedRange:
+class BoundedRange(Release):
     """All releases whose losses lie in an interval of a width, wherever it is."""
 
     range: Level
@@ -462,12 +461,6 @@ class BoundedRange:
         width = read_level(stated["range"], "the range of a release")
         need(width != ONE, "the range of a release must be above 0")
         return cls(width)
-
-    def reversed(self) -> BoundedRange:
-        return self
-
-    def is_symmetric(self) -> bool:
-        return True
 
     def end(self) -> End | None:
         return End(self.range, Fraction(0))
@@ -536,7 +529,7 @@ def _reach(mu_squared: Fraction, grid: Grid) -> tuple[float, float, int]:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Release):
     """Continuous Gaussian noise, by the square of the distance of the means over the standard deviation."""
 
     mu_squared: Fraction
@@ -544,15 +537,6 @@ class Gaussian:
     @classmethod
     def read(cls, stated: Mapping[str, Any]) -> Gaussian:
         return cls(_mu_squared(stated))
-
-    def reversed(self) -> Gaussian:
-        return self
-
-    def is_symmetric(self) -> bool:
-        return True
-
-    def end(self) -> End | None:
-        return None
 
     def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
         need(levels is not None, "Gaussian releases are on no lattice; they need a resolution")
@@ -576,7 +560,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class SampledGaussian:
+class SampledGaussian(Release):
     """Gaussian noise on a Poisson sample of users at a rate, one user less or, where `added`, one more.
 
     The curve g of the noise becomes q g((E - 1 + q) / q) for E > 1 - q, and 1 - E below; that of the other order
@@ -598,9 +582,6 @@ class SampledGaussian:
 
     def is_symmetric(self) -> bool:
         return False
-
-    def end(self) -> End | None:
-        return None
 
     def _range(self, grid: Grid) -> tuple[int, int]:
         """The first and last index of losses of the first order."""
@@ -633,7 +614,7 @@ class SampledGaussian:
 
 
 @dataclass(frozen=True)
-class FixedSampleGaussian:
+class FixedSampleGaussian(Release):
     """Gaussian noise on a sample of a fixed size, of which a user is replaced.
 
     For E >= 1 its curve is that of a Poisson sample of one user less, below 1 that of one more.
@@ -645,15 +626,6 @@ class FixedSampleGaussian:
     @classmethod
     def read(cls, stated: Mapping[str, Any]) -> FixedSampleGaussian:
         return cls(_mu_squared(stated), _rate(stated))
-
-    def reversed(self) -> FixedSampleGaussian:
-        return self
-
-    def is_symmetric(self) -> bool:
-        return True
-
-    def end(self) -> End | None:
-        return None
 
     def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
         need(levels is not None, "sampled Gaussian releases are on no lattice; they need a resolution")
@@ -763,9 +735,6 @@ KINDS: dict[str, tuple[Callable[[Mapping[str, Any]], Release], set[str]]] = {
     "sampled-gaussian": (SampledGaussian.read, {"mu_squared", "rate"}),
     "fixed-sample-gaussian": (FixedSampleGaussian.read, {"mu_squared", "rate"}),
 }
-Release = (
-    Pair | Pure | DiscreteLaplace | DiscreteGaussian | BoundedRange | Gaussian | SampledGaussian | FixedSampleGaussian
-)
 
 
 def short(text: Any, name: str) -> Fraction:

@@ -27,7 +27,7 @@ from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.algorithms.finite import checked_masses, outputs_of, pmf_error_of
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import PrivacyLevel, bits_of
 from userdp.exact.pmf import ExactMasses, Masses, Pmf, distinct_masses, masses_of
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
@@ -568,7 +568,7 @@ def _cover(apart: Sequence[int], alive: int, room: int) -> int | None:
     """A cover, of at most `room` vertices, of the edges within `alive`."""
     cover = 0
     while True:
-        degrees = [((apart[vertex] & alive).bit_count(), -vertex) for vertex in _members(alive)]
+        degrees = [((apart[vertex] & alive).bit_count(), -vertex) for vertex in bits_of(alive)]
         ones = [-place for degree, place in degrees if degree == 1]
         most, place = max(degrees, default=(0, 0))
         if most == 0:
@@ -588,15 +588,6 @@ def _cover(apart: Sequence[int], alive: int, room: int) -> int | None:
         if members is not None:
             return cover | taken | members
     return None
-
-
-def _members(vertices: int) -> list[int]:
-    members = []
-    while vertices:
-        lowest = vertices & -vertices
-        members.append(lowest.bit_length() - 1)
-        vertices ^= lowest
-    return members
 
 
 # --- windows: totals within a certified distance, and windows of the sorted statistics

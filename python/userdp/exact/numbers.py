@@ -298,6 +298,16 @@ def round_up(x: Fraction) -> float:
     return nearest if nearest == math.inf or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
 
 
+def bits_of(number: int) -> list[int]:
+    """Which bits are 1, from the lowest on: the members of a set that is written as an integer."""
+    bits = []
+    while number:
+        lowest = number & -number
+        bits.append(lowest.bit_length() - 1)
+        number ^= lowest
+    return bits
+
+
 def clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
     """The interval outside which the observation has probability at most (1 - confidence) / 2 on either side."""
     tail = (1 - confidence) / 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from userdp.exact.numbers import check_count, is_integer, parse_positive, short_repr
+from userdp.exact.numbers import Delta, check_count, is_integer, parse_delta, parse_positive, short_repr
 
 Neighbors: TypeAlias = Literal["replace", "add-remove"]
 
@@ -19,6 +19,14 @@ def check_neighbors(neighbors: object) -> Neighbors:
     if neighbors == "add-remove":
         return "add-remove"
     raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+
+
+def threshold_delta(delta: Delta) -> Fraction:
+    """Read the delta of a promise that a threshold on unknown keys is to keep."""
+    exact = parse_delta(delta)
+    if not 0 < exact < 1:
+        raise ValueError(f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}")
+    return exact
 
 
 def check_range(low: object, high: object) -> tuple[int, int]:

@@ -31,7 +31,7 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.discrete_gaussian import SMOOTHING, DiscreteGaussian
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
+from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.union_calibration import proposals, proposals_within
@@ -204,11 +204,7 @@ class SetUnion(KeyMechanism):
         >>> SetUnion.calibrated(1, "1e-5", max_keys=30, method="one-round").users_for("1/2")
         19
         """
-        level, exact, keys = nonzero_level(epsilon), parse_delta(delta), check_count(max_keys, "max_keys")
-        if not 0 < exact < 1:
-            raise ValueError(
-                f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}"
-            )
+        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_count(max_keys, "max_keys")
         relation = check_neighbors(neighbors)
         for arguments in proposals(float(level), float(exact), keys, relation, method, first_share):
             made = cls(epsilon=epsilon, **arguments)

@@ -31,7 +31,7 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho
+from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
 from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
@@ -199,11 +199,7 @@ class SparseHistogram(KeyMechanism):
         >>> SparseHistogram.calibrated(1, "1e-5", max_keys=1)
         SparseHistogram(max_keys=1, threshold=13, epsilon=1, neighbors='add-remove', scale=Fraction(1, 1))
         """
-        level, exact, keys = nonzero_level(epsilon), parse_delta(delta), check_count(max_keys, "max_keys")
-        if not 0 < exact < 1:
-            raise ValueError(
-                f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}"
-            )
+        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_count(max_keys, "max_keys")
         if method not in ("auto", "laplace", "gaussian"):
             raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
         relation = check_neighbors(neighbors)

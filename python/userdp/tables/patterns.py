@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from userdp.exact.numbers import short_repr
+from userdp.exact.numbers import bits_of, short_repr
 
 MOST_STATES = 1000
 _MOST_KEPT = 2**12
@@ -225,7 +225,7 @@ class _Reader:
         return _Piece(False, bit, bit)
 
     def link(self, before: _Piece, after: _Piece) -> None:
-        for state in members(before.last):
+        for state in bits_of(before.last):
             self.follow[state] |= after.first
 
     def joined(self, before: _Piece, after: _Piece) -> _Piece:
@@ -235,16 +235,6 @@ class _Reader:
             before.first | after.first if before.empty else before.first,
             before.last | after.last if after.empty else after.last,
         )
-
-
-def members(states: int) -> list[int]:
-    """Which bits of a set are there."""
-    found = []
-    while states:
-        low = states & -states
-        found.append(low.bit_length() - 1)
-        states ^= low
-    return found
 
 
 class Pattern:
@@ -291,7 +281,7 @@ class Pattern:
     def _step(self, ahead: int, letter: str) -> tuple[int, int]:
         """The states that take this character, of those that can, and the states that can take the one after it."""
         held = after = 0
-        for state in members(ahead):
+        for state in bits_of(ahead):
             if letter in self._letters[state]:
                 held |= 1 << state
                 after |= self._follow[state]
