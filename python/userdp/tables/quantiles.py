@@ -137,11 +137,14 @@ def costs_of(weights: Integers, mass: int, share: Fraction, unit: int) -> Intege
     The cost of bin i is max(0, F(< i) - share mass, share mass - F(<= i)), F(<= i) the weight at or below it.
     """
     exact: Any = weights if mass <= MOST_USERS * WEIGHT and unit <= 2**11 else weights.astype(object)
-    at_or_below = np.cumsum(exact)
     target = int(share * unit) * mass if (share * unit).denominator == 1 else int(share * unit * mass)
-    over, under = unit * (at_or_below - exact) - target, target - unit * at_or_below
-    costs = np.maximum(np.maximum(over, under), 0)
-    clamped: Integers = np.minimum(costs, 2**62).astype(np.int64)
+    scaled = unit * exact
+    costs = np.cumsum(scaled)  # in place from here on: there may be a quarter of a million of them for each choice
+    costs -= target
+    np.subtract(costs, scaled, out=scaled)
+    np.negative(costs, out=costs)
+    np.maximum(costs, scaled, out=costs)
+    clamped: Integers = np.clip(costs, 0, 2**62, out=costs).astype(np.int64, copy=False)
     return clamped
 
 
