@@ -20,7 +20,7 @@ from userdp.audit.audits import audit_dataset, audit_item_level, audit_pair, aud
 from userdp.audit.estimators import audit_estimator
 from userdp.audit.one_run import audit_one_run, one_run_epsilon
 from userdp.audit.sampler_law import audit_sampler_law
-from userdp.audit.samples import audit_samples
+from userdp.audit.samples import audit_samples, neighboring_pairs
 from userdp.audit.sensitivity import audit_sensitivity
 from userdp.audit.timing import audit_time
 
@@ -35,5 +35,6 @@ __all__ = [
     "audit_sensitivity",
     "audit_time",
     "audit_user_level",
+    "neighboring_pairs",
     "one_run_epsilon",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.finite import mechanism_name
 from userdp.audit.events import Event, Guess, Raised, learn_event
 from userdp.audit.guesses import Counts, claim_refuted, epsilon_below
@@ -20,6 +22,8 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     PrivacyLevel,
+    capped_binomial,
+    capped_power,
     check_count,
     parse_delta,
     parse_exact,
@@ -142,6 +146,61 @@ def audit_samples(
         coins=np.random.default_rng(random_state),
         progress=progress,
     )
+
+
+def neighboring_pairs(
+    universe: Iterable[Any],
+    *,
+    n_users: int,
+    n_examples: int = 1,
+    neighbors: Literal["replace", "add-remove"] = "replace",
+) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Return all pairs of datasets over a small universe that differ in their last user.
+
+    Parameters
+    ----------
+    universe : iterable
+        The possible values of one example, distinct, of plain types.
+    n_users : int
+        Users of the larger dataset, at least 1.
+    n_examples : int
+        Examples of every user, at least 1.
+    neighbors : {"replace", "add-remove"}
+        Whether the last user is another one in the second dataset, or is missing.
+
+    Returns
+    -------
+    list of pairs
+        At most 1,000 pairs of datasets, each a tuple of users, each a tuple of examples. The other users are in one
+        order, and each pair is in one order: coins stand for both directions.
+
+    Raises
+    ------
+    ValueError
+        For more pairs.
+
+    Examples
+    --------
+    >>> neighboring_pairs((0, 1), n_users=2)
+    [(((0,), (0,)), ((0,), (1,))), (((1,), (0,)), ((1,), (1,)))]
+    """
+    n, m = check_count(n_users, "n_users"), check_count(n_examples, "n_examples")
+    if neighbors not in ("replace", "add-remove"):
+        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+    examples = read_universe(universe)
+    n_values = capped_power(len(examples), m, MOST_PAIRS)
+    backgrounds = capped_binomial(n_values + n - 2, n - 1, MOST_PAIRS)
+    changes = n_values if neighbors == "add-remove" else n_values * (n_values - 1) // 2
+    if backgrounds * changes > MOST_PAIRS:
+        raise ValueError(
+            f"there are more than {MOST_PAIRS:,} pairs of {n} users with {m} of {len(examples)} examples each; take "
+            "fewer users, examples or values"
+        )
+    values = list(itertools.product(examples, repeat=m))
+    others = itertools.combinations_with_replacement(values, n - 1)
+    if neighbors == "add-remove":
+        return [((*rest, value), rest) for rest in others for value in values]
+    return [((*rest, a), (*rest, b)) for rest in others for a, b in itertools.combinations(values, 2)]
 
 
 @dataclass(frozen=True)

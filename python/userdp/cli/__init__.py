@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import commands, compose, demo, optimal, table
+from userdp.cli import commands, compose, demo, guesses, optimal, table
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -29,7 +29,8 @@ exit codes:
   1    the claim is refuted; for demo, a verdict is not the expected one
   2    bad input: arguments, files, or a mechanism that is none
   3    refused for budget
-  4    undetermined within a declared pmf_error, or by the bounds that were found (compose)
+  4    undetermined: within a declared pmf_error, by the bounds that were found (compose), or since what can only be
+       run is never acquitted (audit-samples, audit-one-run, audit-time)
   5    not established: a sampled report, or a check without the mechanism or of a part (audit, verify)
   6    the report is wrong: it contradicts itself or the mechanism (verify)
   70   an error of the program
@@ -52,6 +53,9 @@ def _parser() -> Parser:
     for add in (
         commands.add_divergence,
         commands.add_audit,
+        guesses.add_samples,
+        guesses.add_one_run,
+        guesses.add_time,
         commands.add_lddp,
         commands.add_delstab,
         compose.add_compose,

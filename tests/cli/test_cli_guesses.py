@@ -1,0 +1,98 @@
+"""``userdp audit-samples``, ``audit-one-run``, ``audit-time``: verdicts, exit codes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from userdp.cli import main
+from userdp.report import Report
+
+SOURCE = """
+import random
+
+def shown(dataset, rng):
+    return sum(map(sum, dataset)) + rng.choice([0, 1])
+
+def even(dataset):
+    return random.randrange(4)
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "their_mechanisms.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def run(*words: Any) -> int:
+    return main([str(word) for word in words])
+
+
+def test_samples_of_a_universe(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate, page = tmp_path / "a.json", tmp_path / "a.html"
+    small = ("--epsilon", 1, "--draws", 3000, "--training", 600)
+    asked = ("--universe", "0,1", "--n-users", 2, "--rng", "random", "--certificate", certificate, "--html", page)
+    assert run("audit-samples", f"{source}:shown", *asked, *small) == 1
+    assert "VIOLATED" in capsys.readouterr().out
+    assert "VIOLATED" in page.read_text()
+    report = Report.from_json(certificate.read_text())
+    assert report.verify().finding == "consistent"
+    assert run("verify", certificate) == 5
+    capsys.readouterr()
+    assert run("audit-samples", f"{source}:even", "--universe", "0,1", "--n-users", 2, *small, "--json") == 4
+    found = json.loads(capsys.readouterr().out)
+    assert found["holds"] is None
+    assert found["epsilon_above"] < 1
+
+
+def test_samples_of_listed_pairs(source: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.json"
+    pairs.write_text("[[[[0], [1]], [[0]]]]")
+    small = ("--epsilon", 1, "--draws", 3000, "--training", 600, "--rng", "random")
+    assert run("audit-samples", f"{source}:shown", "--pairs", pairs, "--neighbors", "add-remove", *small) == 1
+
+
+def test_one_run(capsys: pytest.CaptureFixture[str]) -> None:
+    # The published bounds: 3.743 at 95 %, 1.739 at 1e-9.
+    assert run("audit-one-run", "--canaries", 128, "--guesses", 128, "--right", 128, "--epsilon", 1) == 1
+    out = capsys.readouterr().out
+    assert "epsilon is more than 1.738, but for an error of probability 1e-9" in out
+    assert "epsilon is more than 3.743, but for an error of probability 0.05" in out
+    assert run("audit-one-run", "--canaries", 128, "--guesses", 128, "--right", 128, "--epsilon", "1.74", "--json") == 4
+    assert json.loads(capsys.readouterr().out)["holds"] is None
+
+
+def test_time_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / name for name in "ab"]
+    for path in files:
+        path.write_text(path.name + "\n")
+    asked = ("--draws", 60, "--training", 30, "--alpha", "0.05")
+    command = ("sh", "-c", "read given; [ $given = a ] || sleep 0.1")
+    assert run("audit-time", "--inputs", *files, *asked, "--json", "--", *command) == 1
+    assert json.loads(capsys.readouterr().out)["advantage_above"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("audit-samples", "x:y", "--epsilon", 1), "give --universe and --n-users, or --pairs"),
+        (("audit-samples", "x:y", "--epsilon", 1, "--universe", "0,1", "--n-users", 9000), "pairs of 9000 users"),
+        (("audit-samples", "x:y", "--epsilon", 1, "--alpha", 2), "--alpha"),
+        (
+            ("audit-one-run", "--canaries", 5, "--guesses", 6, "--right", 1, "--epsilon", 1),
+            "n_right <= n_guesses <= n_canaries",
+        ),
+        (
+            ("audit-one-run", "--canaries", 500, "--guesses", 6, "--right", 1, "--epsilon", 1, "--delta", "1e-5"),
+            "above the number of canaries times delta",
+        ),
+    ],
+)
+def test_words_that_do_not_fit(words: Any, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*words) == 2
+    assert said in capsys.readouterr().err
