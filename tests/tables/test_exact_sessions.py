@@ -38,6 +38,8 @@ from userdp.tables.noise import Allotment
 
 F = Fraction
 PI = F("3.141592653589793238")
+SMOOTHED = F(11, 10**35)
+"""Above 2 e^(-8 pi^2): how near discrete noise is to smoothed noise of a variance that is smaller by 4."""
 LISTED = Schema(town=category(["a", "b", "c"]), v=integer(-3, 64), x=number(0, 1, steps=4))
 OPEN = Schema(town=key(str), v=integer(-3, 64), x=number(0, 1, steps=4))
 FRAME = pd.DataFrame({"who": np.arange(60) % 40, "town": ["a", "b"] * 30, "v": np.arange(60) % 7, "x": 0.5})
@@ -114,6 +116,13 @@ def test_the_charge_is_that_of_what_is_drawn(what: str, neighbors: Any, known: b
         expected += F(2**40) / (binned.noise.sigma_squared - 4) * worst(F(1), F(2))  # type: ignore[union-attr]
     assert float(plan.cost.mu2) == pytest.approx(float(expected), rel=1e-4)
     assert plan.cost.mu2 >= expected * (1 - F(1, 10**12))
+    # All numbers of all keys that there may be are near ideal ones, on every table.
+    per_key = [noise for _, noise in keyed.noise] if keyed is not None and keyed.correlated is None else []
+    per_key += [binned.noise for binned in plan.noise.binned for _ in range(2)]
+    many = (3 if known else 2**32) if grouped else 1
+    least = many * sum((noise.distance + SMOOTHED for noise in per_key), F(0))  # type: ignore[union-attr]
+    assert plan.cost.distance >= least
+    assert plan.cost.distance <= 2 * least + (F(1, 2**80) if keyed is not None and keyed.correlated else 0)
     if known:
         assert plan.cost.added_delta == 0
     elif grouped:
@@ -201,6 +210,15 @@ def test_a_ledger_with_slots_serves_a_session() -> None:
     people.release(people.query().group_by("town", max_keys=1).agg(n=count_users()))
     assert [entry.slot for entry in ledger.entries] == [None, 0, None]
     assert ledger.spent["delta"] > 0  # type: ignore[operator]
+
+
+def test_a_ledger_without_gaussian_noise_serves_no_session() -> None:
+    slot = PrivacyLossDistribution.pure("1/10")
+    ledger = PrivacyLedger(1, "1e-5", "exact", slots=[(slot, 1)], neighbors="replace", gaussian=0)
+    people = Session(FRAME, user="who", schema=LISTED, ledger=ledger, neighbors="replace")
+    for given in ({}, {"epsilon": 1}, {"epsilon": "1/2"}, {"mu2": "1/100"}):
+        with pytest.raises(PrivacyBudgetError, match="gaussian=0"):
+            people.release(asked()["users"], **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from userdp.mechanisms import ExponentialMechanism
-from userdp.tables import Query, Schema, Session, integer, quantile, quantiles
+from userdp.tables import Query, Schema, Session, category, histogram, integer, quantile, quantiles
 from userdp.tables.quantiles import WEIGHT, choose, costs_of, levels_of, sensitivity_of, unit_of
 
 F = Fraction
@@ -178,3 +178,30 @@ def test_quantiles_of_equal_values(composition: str) -> None:
     )
     found = people.release(Query().agg(age=quantile("age", ["1/4", "1/2", "3/4", "99/100"])), epsilon=100)
     assert list(found.quantiles("age").values()) == [3, 3, 3, 60]
+
+
+def test_shares_and_keys_that_are_arrays() -> None:
+    """Arrays of shares are read as lists are; what is no share, no key and no name is refused by what it is for."""
+    assert quantile("v", np.array([0.25, 0.5])) == quantile("v", ["1/4", "1/2"])
+    assert quantile("v", np.array(["1/4", "1/2"])) == quantile("v", ["1/4", "1/2"])
+    assert quantile("v", np.array(0.5)) == quantile("v", 0.5)
+    for shares in (np.array([[0.5]]), pd.Series([0.5]), {0.5}, range(1), [[0.5]], None, [None], np.array([None])):
+        with pytest.raises(TypeError, match="shares must be a fraction between 0 and 1, or a list"):
+            quantile("v", shares)
+    with pytest.raises(ValueError, match="shares must be from 1 to"):
+        quantile("v", np.array([]))
+    frame = pd.DataFrame({"who": range(9), "v": [0, 1, 2] * 3, "k": [0, 1, 0] * 3})
+    people = Session(frame, user="who", schema=Schema(v=integer(0, 3), k=category([0, 1])), epsilon=1)
+    query = people.query().group_by("k").agg(v=quantile("v"), bins=histogram("v", [0, 1, 3]))
+    release = people.release(query)
+    assert list(release.quantiles("v", 1)) == [F(1, 2)]
+    assert list(release.quantiles("v", np.int64(1))) == [F(1, 2)]
+    for wrong in (np.array([0, 1]), pd.Series([0, 1]), [1], {1}, (np.array([1]),)):
+        with pytest.raises(ValueError, match="key must be one of the answer's"):
+            release.quantiles("v", wrong)
+        with pytest.raises(ValueError, match="key must be one of the answer's"):
+            release.histogram("bins", wrong)
+    for name in (np.array(["v", "v"]), ["v"], None, 3):
+        for call in (release.column, release.quantiles, release.histogram):
+            with pytest.raises(TypeError, match="name must be the name of an aggregate"):
+                call(name)  # type: ignore[arg-type]

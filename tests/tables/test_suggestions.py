@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from userdp import LogRatio, tables
-from userdp.accounting import PrivacyCost, largest_rho
+from userdp.accounting import PrivacyCost, largest_mu2, largest_rho
 from userdp.audit import audit_user_level
 from userdp.exact.epsilon import rational_below
 from userdp.exact.pmf import Pmf, whole_multiples
@@ -120,19 +120,29 @@ class Bins:
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize("gaussian", [False, True])
-def test_the_law_of_noisy_bins_keeps_the_promise(neighbors: Any, gaussian: bool) -> None:
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "exact"])
+def test_the_law_of_noisy_bins_keeps_the_promise(neighbors: Any, composition: str) -> None:
     """All worlds of two users with up to four rows, by the exact law of what is drawn; half of the noise fails."""
     search = search_of(ROWS_OF_FOUR, SCHEMA)
+    gaussian = composition != "basic"
     epsilon: Any = F(1) if gaussian else LogRatio(2)
     delta = F(1, 20) if gaussian else F(0)
-    rho = largest_rho(1, delta) * F(999, 1000) if gaussian else None
-    noise = noise_of(search, neighbors, Budget("zcdp" if rho else "basic", None if rho else epsilon, F(0), rho))
+    budget = Budget("basic", epsilon, F(0))
+    if composition == "zcdp":
+        budget = Budget(composition, None, F(0), rho=largest_rho(1, delta) * F(999, 1000))
+    elif composition == "exact":
+        budget = Budget(composition, None, F(0), mu2=largest_mu2(1, delta) * F(999, 1000))
+    noise = noise_of(search, neighbors, budget)
     assert noise.cost == (noise.cost if gaussian else PrivacyCost(rational_below(epsilon)))
     if gaussian:
-        assert noise.cost.rho is not None
-        assert noise.cost.rho <= rho  # type: ignore[operator]
-        less: Any = DiscreteGaussian(sigma_squared=noise.noise.sigma_squared / 8)  # type: ignore[union-attr]
+        moved = 1 if neighbors == "add-remove" else 2
+        variance = noise.noise.sigma_squared  # type: ignore[union-attr]
+        if composition == "zcdp":
+            assert noise.cost.rho == F(moved) / (2 * variance) <= budget.rho  # type: ignore[operator]
+        else:
+            assert noise.cost.mu2 == F(moved) / (variance - 4) <= budget.mu2  # type: ignore[operator]
+            assert noise.cost.distance > search.bins * F(1, 2**113)
+        less: Any = DiscreteGaussian(sigma_squared=variance / 16)
     else:
         less = DiscreteLaplace(scale=F(noise.noise.scale) / 2, bounds=(-(2**40), 2**40))  # type: ignore[union-attr]
     for each, holds in ((noise, True), (replace(noise, noise=less), False)):

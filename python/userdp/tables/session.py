@@ -556,6 +556,8 @@ class Session:
         if given is not None and epsilon is not None:
             raise TypeError(f"pass epsilon or {currency}, not both")
         most, limit = _number(left[currency]), _number(limits[currency])
+        if not limit:
+            raise PrivacyBudgetError("the ledger was made with gaussian=0, and a session draws from a budget of mu2")
         if given is not None:
             wanted = parse_positive(given, currency)
         elif epsilon is not None:
