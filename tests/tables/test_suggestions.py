@@ -141,7 +141,7 @@ def test_the_law_of_noisy_bins_keeps_the_promise(neighbors: Any, composition: st
             assert noise.cost.rho == F(moved) / (2 * variance) <= budget.rho  # type: ignore[operator]
         else:
             assert noise.cost.mu2 == F(moved) / (variance - 4) <= budget.mu2  # type: ignore[operator]
-            assert noise.cost.distance > search.bins * F(1, 2**113)
+            assert noise.cost.distance > search.bins * (noise.noise.distance + F(1, 2**113))  # type: ignore[union-attr]
         less: Any = DiscreteGaussian(sigma_squared=variance / 16)
     else:
         less = DiscreteLaplace(scale=F(noise.noise.scale) / 2, bounds=(-(2**40), 2**40))  # type: ignore[union-attr]
