@@ -330,6 +330,8 @@ class Search:
             return None
         if self._invariant is not None and self._invariant(tables[0]) != self._invariant(tables[1]):
             return None
+        if self.ordered and max(map(len, tables)) > MOST_ORDERED_ROWS:
+            return None
         worst, at = Change(-1, -1, -1, -1), (tables[0], tables[1])
         for one, first in self._outputs(tables[0]):
             for two, second in self._outputs(tables[1]):

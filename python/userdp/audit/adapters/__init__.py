@@ -1,0 +1,11 @@
+"""Other libraries' private programs without their noise, and what their noise is made for.
+
+`userdp.audit.audit_sensitivity` takes any function of a table. An adapter makes one of a library's object, and reads
+the claim from the library's own accounting.
+"""
+
+from __future__ import annotations
+
+from userdp.audit.adapters.opendp import NoiseFree, from_opendp_builder, from_opendp_measurement
+
+__all__ = ["NoiseFree", "from_opendp_builder", "from_opendp_measurement"]
