@@ -164,7 +164,7 @@ def test_2945_rows_that_are_replaced_count_on_both_sides(max_length: int) -> Non
     def narrowed(frame: Any) -> Any:
         return plan(frame.with_columns(pl.col("y").cast(pl.Int32)))
 
-    report = type(plan)(narrowed, plan.claim, plan.source).audit(
+    report = type(plan)(narrowed, plan.claim, plan.options, plan.source).audit(
         schema={"town": ("a",), "y": int},
         user="who",
         keys="town",

@@ -33,6 +33,7 @@ from userdp.tables import (
     number,
     quantile,
 )
+from userdp.tables.audits import name_of
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.reading import table_of
@@ -67,10 +68,6 @@ def our_path(query: Query, schema: Mapping[str, ColumnType] = SCHEMA, coins: byt
         return numbers
 
     return path
-
-
-def name_of(statistic: Any) -> str:
-    return statistic.kind if statistic.value is None else f"{statistic.kind} of {statistic.value.column}"
 
 
 def claims_of(meant: Compiled, neighbors: Any) -> dict[str, Change]:

@@ -7,16 +7,18 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from userdp.algorithms import Dataset, User
+from userdp.audit.noise_free import NoiseFree
 from userdp.exact.numbers import check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import CorrelatedCounts
+from userdp.mechanisms.key_bounds import Neighbors, keyed_sensitivity
 from userdp.mechanisms.set_union import SetUnion
 from userdp.tables.compiled import USERS, Compiled, Statistic, key_cells
 from userdp.tables.drawing import key_of, law_of_choices
@@ -265,6 +267,43 @@ def _range_in_common(counts: CorrelatedCounts, people: int) -> tuple[int, int]:
     """What q count - p users may be."""
     p, q = counts.theta.numerator, counts.theta.denominator
     return -p * people, (q - p) * people
+
+
+def paths_before_noise(
+    query: Compiled, schema: Mapping[str, ColumnType], user: str, neighbors: Neighbors, coins: bytes
+) -> dict[str, NoiseFree]:
+    """What a release adds noise to, as functions of a table, by the code of a release; and what noise is made for.
+
+    One for each statistic, by its name. Which keys of a user count is drawn by `coins`.
+    """
+    paths = {}
+    for statistic in query.statistics:
+        most = keyed_sensitivity(
+            n_keys=query.n_keys,
+            max_keys=query.max_keys,
+            low=statistic.low,
+            high=statistic.high,
+            neighbors=neighbors,
+        )
+        paths[name_of(statistic)] = NoiseFree(
+            partial(_statistic_of, query, schema, user, coins, statistic),
+            {"l1": most.l1, "l2_squared": most.l2_squared, "linf": most.linf},
+            {"user": user, "neighbors": neighbors, "frame": "polars", "missing": 0},
+        )
+    return paths
+
+
+def _statistic_of(
+    query: Compiled, schema: Mapping[str, ColumnType], user: str, coins: bytes, statistic: Statistic, table: Any
+) -> dict[KeyValue, int]:
+    """One statistic of a table, by key."""
+    sums = add_up(query, table_of(table), user, schema, memory=MEMORY, directory=None, coins=coins)
+    return {key: int(value) for key, value in zip(sums.keys, sums.columns[statistic], strict=True)}
+
+
+def name_of(statistic: Statistic) -> str:
+    """What a statistic is called: its kind, and the column that it is of."""
+    return statistic.kind if statistic.value is None else f"{statistic.kind} of {statistic.value.column}"
 
 
 class UnionAlgorithm:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from userdp.accounting import PrivacyCost, PrivacyLedger, largest_mu2, largest_rho
+from userdp.audit.noise_free import NoiseFree
 from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import rounded
 from userdp.exact.epsilon import as_epsilon, at_most, rational_below
@@ -29,7 +30,7 @@ from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
 from userdp.mechanisms.set_union import KeysOfUsers
 from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
-from userdp.tables.audits import TableAlgorithm, UnionAlgorithm
+from userdp.tables.audits import TableAlgorithm, UnionAlgorithm, paths_before_noise
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.drawing import draw, draw_keys
 from userdp.tables.noise import Allotment, Budget, allot
@@ -519,6 +520,26 @@ class Session:
         if plan.noise.union is not None:
             return UnionAlgorithm(plan.query, plan.noise.union, self._schema, keys=keys)
         return TableAlgorithm(plan.query, plan.noise, self._schema, n_users=n_users, keys=keys)
+
+    def before_noise(self, query: Query, *, coins: bytes = bytes(32)) -> dict[str, NoiseFree]:
+        """Return what `release` adds noise to, as functions of a table; the session's table is not looked at.
+
+        Parameters
+        ----------
+        query : Query
+            With agg. Quantiles and histograms are not in the answer.
+        coins : bytes
+            32 bytes that decide which keys of a user count, where there are more than `max_keys`.
+
+        Returns
+        -------
+        dict from str to NoiseFree
+            For each statistic (users, rows, sums) the function of a table, by the code that `release` runs, and the
+            sensitivity that its noise is made for. ``before_noise(query)["users"].audit(schema=...)`` audits one.
+        """
+        if not isinstance(coins, bytes) or len(coins) != 32:
+            raise ValueError("coins must be 32 bytes")
+        return paths_before_noise(compiled(query, self._schema), self._schema, self._user, self.neighbors, coins)
 
     def _meant(self, query: Query, budget: Budget) -> tuple[Compiled, Allotment]:
         """What a query means and its noise."""

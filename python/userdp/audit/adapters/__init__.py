@@ -6,6 +6,7 @@ the claim from the library's own accounting.
 
 from __future__ import annotations
 
-from userdp.audit.adapters.opendp import NoiseFree, from_opendp_builder, from_opendp_measurement
+from userdp.audit.adapters.opendp import from_opendp_builder, from_opendp_measurement
+from userdp.audit.noise_free import NoiseFree
 
 __all__ = ["NoiseFree", "from_opendp_builder", "from_opendp_measurement"]

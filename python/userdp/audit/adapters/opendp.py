@@ -10,44 +10,16 @@ from __future__ import annotations
 import io
 import json
 import pickletools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from userdp.audit.sensitivity import audit_sensitivity
+from userdp.audit.noise_free import NoiseFree
 from userdp.exact.numbers import exact_number, short_repr
-from userdp.report.sensitivity import SensitivityReport
 
 PLUGIN = "noise_plugin"
 """What the function that adds noise is called in a plan."""
 PURE, CONCENTRATED = "MaxDivergence", "ZeroConcentratedDivergence"
-
-
-@dataclass(frozen=True)
-class NoiseFree:
-    """A program before its noise, and what its noise is made for.
-
-    Attributes
-    ----------
-    function : callable
-        From a Polars frame to the frame that a release would add noise to.
-    claim : mapping
-        The claim as `userdp.audit.audit_sensitivity` takes it: `l1` or `l2_squared`, exactly.
-    source : object
-        What it was made of; its constants are read from there.
-    """
-
-    function: Callable[[Any], Any]
-    claim: Mapping[str, Fraction]
-    source: Any = field(default=None, repr=False)
-
-    def __call__(self, frame: Any) -> Any:
-        return self.function(frame)
-
-    def audit(self, *, schema: Any, **options: Any) -> SensitivityReport:
-        """Audit the claim; the arguments are those of `userdp.audit.audit_sensitivity`."""
-        return audit_sensitivity(self, schema=schema, **{"frame": "lazy", **self.claim, **options})
 
 
 def from_opendp_builder(build: Callable[[float], Any], d_in: Any, *, drop: Sequence[str] = ()) -> NoiseFree:
@@ -80,7 +52,7 @@ def from_opendp_builder(build: Callable[[float], Any], d_in: Any, *, drop: Seque
     def run(frame: Any) -> Any:
         return measurement(frame.drop(*drop) if drop else frame).collect()
 
-    return NoiseFree(run, claim, build)
+    return NoiseFree(run, claim, {"frame": "lazy"}, build)
 
 
 def from_opendp_measurement(measurement: Any, d_in: Any, *, empty: Any, drop: Sequence[str] = ()) -> NoiseFree:
@@ -124,7 +96,7 @@ def from_opendp_measurement(measurement: Any, d_in: Any, *, empty: Any, drop: Se
         plan = _Plan(measurement, frame.drop(*drop) if drop else frame)
         return plan.without_noise().collect()
 
-    return NoiseFree(run, claim, _Plan(measurement, empty).written)
+    return NoiseFree(run, claim, {"frame": "lazy"}, _Plan(measurement, empty).written)
 
 
 def _claim(measurement: Any, d_in: Any, scale: Fraction) -> dict[str, Fraction]:
