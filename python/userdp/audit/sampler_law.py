@@ -15,7 +15,9 @@ from userdp.algorithms import Dataset
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.finite import mechanism_name
 from userdp.audit.datasets import Labeled, Moves, user_values
-from userdp.audit.exhaustion import Bits, Draws, Exhaustion, Outputs
+from userdp.audit.exhaustion import Exhaustion, Outputs
+from userdp.audit.lazy import settled
+from userdp.audit.stand_ins import STAND_INS, Randomness
 from userdp.display.numbers import in_digits
 from userdp.exact.epsilon import MAX_BITS, core_level, enclosure, is_rational
 from userdp.exact.numbers import (
@@ -35,9 +37,6 @@ from userdp.exceptions import BudgetError
 from userdp.report import LawWitness, SamplerLawReport
 from userdp.runtime import Progress, ProgressCallback, progress_bar
 
-Randomness = Literal["bits"]
-
-STAND_INS: Mapping[str, Callable[[Draws], Any]] = {"bits": Bits}
 MAX_PAIRS = 1_000_000
 MAX_CELLS = 5_000_000
 """Masses of all distinct laws, in a report."""
@@ -69,10 +68,11 @@ def audit_sampler_law(
     Parameters
     ----------
     mechanism : callable
-        ``(dataset, bits) -> output``. A dataset is a tuple of users, a user a tuple of examples; ``bits(k)`` is a
-        uniform integer of k bits, and all of the mechanism's randomness. An output is of plain types, see
-        `userdp.exact.encoding`; what the mechanism raises is an output too. ``bits.restart()`` may be called where all
-        state is as at the start, by loops that draw again what they reject: it makes their laws exact sooner.
+        ``(dataset, bits) -> output``, or another source of randomness than ``bits``. A dataset is a tuple of users, a
+        user a tuple of examples; ``bits(k)`` is a uniform integer of k bits, and all of the mechanism's randomness. An
+        output is of plain types, see `userdp.exact.encoding`; what the mechanism raises is an output too.
+        ``bits.restart()`` may be called where all state is as at the start, by loops that draw again what they reject:
+        it makes their laws exact sooner.
     universe : iterable
         The possible values of one example, distinct, of plain types.
     n_users, n_examples : int
@@ -83,8 +83,11 @@ def audit_sampler_law(
         Probability in [0, 1], taken exactly.
     neighbors : {"replace", "add-remove"}
         Replace one user's whole data (n stays), or remove one user from the n.
-    randomness : {"bits"}
-        What the mechanism is given as its second argument.
+    randomness : {"bits", "lazy-bits", "random", "secrets", "numpy"}
+        What the mechanism is given as its second argument: ``bits``; the same, with integers that are drawn as far as
+        the mechanism asks for them; a stand-in for a `random.Random`, for the module `secrets`, or for a NumPy
+        generator. Single uniform floats are multiples of 2^-53 that are drawn as far as the mechanism asks, too: where
+        it compares them, with its own arithmetic, every threshold is found exactly. docs/sampler_laws.md has the rest.
     monotone : bool
         Take on trust that the output only rises, or only falls, with each drawn number when all else stays: a drawn
         number is then known by the outputs at the ends of intervals, and not value by value.
@@ -186,7 +189,7 @@ def _exhaustion(
     mechanism: Callable[..., Any], dataset: Dataset, randomness: str, outputs: Outputs, monotone: bool
 ) -> Exhaustion:
     make = STAND_INS[randomness]
-    return Exhaustion(lambda draws: mechanism(dataset, make(draws)), outputs, monotone=monotone)
+    return Exhaustion(lambda draws: settled(mechanism(dataset, make(draws))), outputs, monotone=monotone)
 
 
 def _refuse_errors(laws: Iterable[Exhaustion], outputs: Outputs) -> None:

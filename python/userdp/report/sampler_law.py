@@ -270,6 +270,8 @@ class SamplerLawReport(Report):
             Fact("Randomness", f"{self.randomness}; {in_digits(self.runs)} runs, {len(self.outputs)} outputs found"),
             Fact("Assumed", "the output follows from the dataset and the random bits alone"),
         ]
+        if self.randomness != "bits":
+            asked.append(Fact("Assumed", "a stand-in for a drawn number is treated as the number"))
         if self.monotone:
             asked.append(Fact("Assumed", "the output only rises, or only falls, with each drawn number"))
         sentence = {
