@@ -245,7 +245,10 @@ def test_words_that_are_no_question(ask: Ask) -> None:
         (["n=median(paid)"], "the aggregates are"),
         (["n=cdf(paid, 3)"], "edges must be"),
         (["n=count_users", "--n-users", "3"], "--n-users goes with --plan"),
-        (["n=count_users", "--output", "x.txt"], "the ending must be"),
+        (["n=count_users", "--output", "x.txt"], "--output: x.txt: the ending must be"),
+        (["n=count_users", "--output", "no/x.csv"], "--output: no/x.csv: there is no such directory"),
+        (["n=count_users", "--card", "no/x.md"], "--card: no/x.md: there is no such directory"),
+        (["n=histogram(paid, [0, 5, 10])", "--output", "x.csv"], "--output: a histogram is no column"),
     ):
         code, out, err = ask(*words)
         assert (code, out) == (2, "")

@@ -86,12 +86,19 @@ def add_table(commands: Any) -> None:
 def table(options: argparse.Namespace) -> int:
     """Run the command."""
     from userdp.tables import Session
+    from userdp.tables.aggregates import Histogram
 
     schema = read_schema(options.schema)
     delta = parse_delta(options.delta)
-    for path, endings in ((options.card, (".md", ".html")), (options.output, (".csv", ".parquet"))):
+    for name, path, endings in (
+        ("card", options.card, (".md", ".html")),
+        ("output", options.output, (".csv", ".parquet")),
+    ):
         if path is not None and path.suffix.lower() not in endings:
-            raise UsageError(f"{path}: the ending must be {' or '.join(endings)}")
+            raise UsageError(f"--{name}: {path}: the ending must be {' or '.join(endings)}")
+        if path is not None and not path.absolute().parent.is_dir():
+            # Before a release is made that could not be kept.
+            raise UsageError(f"--{name}: {path}: there is no such directory")
     session = Session(
         read_rows(options.file),
         user=options.user,
@@ -120,6 +127,8 @@ def table(options: argparse.Namespace) -> int:
         raise UsageError("nothing is asked for: give answers such as name=count_users, or --keys-only")
     else:
         query = query.agg(**dict(aggregate(text) for text in options.answers))
+    if options.output is not None and any(isinstance(one, Histogram) for one in query.aggregates.values()):
+        raise UsageError("--output: a histogram is no column of a file; see it with --json or --card, or ask for a cdf")
     if options.plan:
         print(session.plan(query, n_users=options.n_users))
         return 0
