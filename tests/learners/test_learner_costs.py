@@ -17,6 +17,7 @@ from oracle.divergence import exp_bounds
 from userdp.accounting import PrivacyCost, PrivacyLedger, PrivacyLossDistribution
 from userdp.concepts import PointFunctions, Thresholds
 from userdp.estimators import as_finite_algorithm
+from userdp.exceptions import BudgetError
 from userdp.learners import (
     AgnosticPACClassifier,
     ClippedPairwiseEM,
@@ -207,6 +208,29 @@ def test_parts_before_the_choice_state_their_range() -> None:
     assert learner.privacy_cost(n_users=2, n_features=1) == PrivacyCost(1, rho=rho)
     pairs = list(neighbors(learner, LABELED[:2], 2))
     assert 1 < max(sum(a * a / b for a, b in zip(p, q, strict=True)) for p, q in pairs) <= exp_bounds(2 * rho)[0]
+
+
+def test_parts_that_are_all_pure_count_apart() -> None:
+    """Half of epsilon for noisy counts, and half for what flips: 1/4 of 1/2 twice, below the 1/2 of the whole."""
+    learner = AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=2, method="surrogate", alpha=0.9)
+    assert learner.privacy_cost(n_users=2, n_features=1) == PrivacyCost(1, rho=F(1, 4))
+    pairs = list(neighbors(learner, LABELED[:2], 2))
+    assert 1 < max(sum(a * a / b for a, b in zip(p, q, strict=True)) for p, q in pairs) <= exp_bounds(F(1, 2))[0]
+
+
+def test_distributions_that_are_not_computed_are_refused_before_work() -> None:
+    given: dict[str, Any] = {"epsilon": 1, "m": 1, "mechanism": "permute-and-flip"}
+    dice = [[(64 + k) / 256, (192 - k) / 256] for k in range(65)]
+    learners = (
+        ThresholdClassifier(domain_size=64, **given),
+        RealizablePACClassifier(concepts=Thresholds(64), **given),
+        AgnosticPACClassifier(concepts=Thresholds(64), **given),
+        HypothesisSelector(candidates=dice, **given),
+    )
+    for learner in learners:
+        assert fitted(learner, [(0, 0)] if hasattr(learner, "classes") else [(0,)]).mechanism_ == "permute-and-flip"
+        with pytest.raises(BudgetError, match="up to 64 candidates; got 65: audit mechanism='exponential'"):
+            learner.output_distribution([[0], [1]], [0, 1] if hasattr(learner, "classes") else None, groups=[1, 2])
 
 
 @pytest.mark.parametrize("value", ["permute_and_flip", "EM", None, 1, ["auto"]])

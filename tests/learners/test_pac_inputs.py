@@ -26,6 +26,10 @@ def test_users_needed() -> None:
     )
     assert RealizablePACClassifier(epsilon=1, concepts=Thresholds(2**10), m=1000).users_needed() == needed
     assert RealizablePACClassifier(epsilon=LogRatio(3), concepts=Thresholds(2**10), m=10).users_needed() < needed
+    # Permute-and-flip has half of the tail.
+    for mechanism, odds in (("exponential", 64 * 30), ("permute-and-flip", 64 * 15), ("auto", 64 * 15)):
+        learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(63), m=10, mechanism=mechanism)
+        assert learner.users_needed() == int(np.ceil(40 * np.log(odds)))
 
 
 X, Y, GROUPS = np.array([[1], [2], [3], [4]]), [0, 1, 1, 0], [0, 0, 1, 1]

@@ -83,10 +83,8 @@ class Budget:
         others are pure.
         """
         whole, parts = positive_epsilon(epsilon), split_budget(epsilon, shares)
-        if parts.keys() <= set(others):
-            return cls(PrivacyCost(whole), parts)
-        if len(parts) == 1 and not others:
-            return cls(PrivacyCost(bounded_range=whole), parts)
+        if len(parts) == 1:
+            return cls(PrivacyCost(whole) if parts.keys() <= set(others) else PrivacyCost(bounded_range=whole), parts)
         rho = sum(
             (pure_to_zcdp(part) if name in others else bounded_range_to_zcdp(part) for name, part in parts.items()),
             Fraction(0),

@@ -7,7 +7,7 @@ So what is best depends on what a ledger counts, which is public (decision 0036)
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ExactEpsilon
+from userdp.exceptions import BudgetError
 from userdp.mechanisms import ExponentialMechanism, PermuteAndFlip
 from userdp.mechanisms.permute_and_flip import EXACT_CANDIDATES, MOST_CANDIDATES
 
@@ -72,6 +73,20 @@ class ScoreSelector(UserLevelEstimator):
     ) -> Budget:
         """The budget in parts: draws of the exponential mechanism, but for the last one if it flips, and the others."""
         return Budget.of_choices(self.epsilon, shares, others={*others, last} if flips else others)
+
+    def _listed_if(self, flips: bool, outcomes: Callable[[], Sequence[Hashable]]) -> Callable[[], Sequence[Hashable]]:
+        """The outcomes, if their exact distribution is computed."""
+        size = self._n_candidates()
+        if not flips or size <= EXACT_CANDIDATES:
+            return outcomes
+
+        def refused() -> Sequence[Hashable]:
+            raise BudgetError(
+                f"the exact distribution of permute-and-flip is computed for up to {EXACT_CANDIDATES} candidates; got "
+                f"{size}: audit mechanism='exponential', or fewer candidates"
+            )
+
+        return refused
 
 
 def drawn_by(flips: bool) -> dict[str, Any]:

@@ -265,9 +265,8 @@ class SymbolSelector(ScoreSelector):
             scores = selection.scores(Symbols.of(table, table.X[:, 0], public.shape[-1]))
             return lambda draw: selection.choose(draw, scores)
 
-        return ReleasePlan(
-            budget, program, lambda: range(len(public)), lambda drawn: self._fitted(drawn) | drawn_by(flips)
-        )
+        outcomes = self._listed_if(flips, lambda: range(len(public)))
+        return ReleasePlan(budget, program, outcomes, lambda drawn: self._fitted(drawn) | drawn_by(flips))
 
     def _fitted(self, drawn: int) -> dict[str, Any]:
         return {"selected_": drawn}

@@ -186,7 +186,8 @@ class RealizablePACClassifier(ConceptClassifier):
             scores = ClassErrors(hypotheses, counted).above(0)
             return lambda draw: draw(mechanism, scores)
 
-        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn, **drawn_by(flips)})
+        outcomes = self._listed_if(flips, self._listed)
+        return ReleasePlan(budget, program, outcomes, lambda drawn: {"concept_": drawn, **drawn_by(flips)})
 
 
 METHODS = ("score", "pairwise", "surrogate")
@@ -299,7 +300,8 @@ class AgnosticPACClassifier(ConceptClassifier):
         budget = self._budget_of(shares, "selection", flips, others={"least error"} & shares.keys())
         programs = {"score": self._by_score, "pairwise": self._by_pairs, "surrogate": self._by_surrogate}
         program = partial(programs[self.method], budget, flips)
-        return ReleasePlan(budget, program, self._listed, lambda drawn: {"concept_": drawn, **drawn_by(flips)})
+        outcomes = self._listed_if(flips, self._listed)
+        return ReleasePlan(budget, program, outcomes, lambda drawn: {"concept_": drawn, **drawn_by(flips)})
 
     def _by_score(self, budget: Budget, flips: bool, table: UserTable) -> AdaptiveMechanism:
         check_work(self.hypotheses, table.n_users, table.m)

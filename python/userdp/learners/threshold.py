@@ -362,7 +362,8 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         else:
             budget = Budget.of(self.epsilon, {"least error": 0 if m == 1 else 4, "medians": 1, "comparisons": 3})
             program = partial(self._by_medians, budget)
-        return ReleasePlan(budget, program, self._listed, lambda drawn: {"threshold_": drawn, **drawn_by(flips)})
+        outcomes = self._listed_if(flips, self._listed)
+        return ReleasePlan(budget, program, outcomes, lambda drawn: {"threshold_": drawn, **drawn_by(flips)})
 
     def _sweep(self, table: UserTable) -> Sweep:
         from userdp import _core
