@@ -136,6 +136,7 @@ def test_the_charge_is_that_of_what_is_drawn(what: str, neighbors: Any, known: b
     charged = people.ledger.entries[0].charged
     assert charged == {"mu2": plan.cost.mu2, "delta": plan.cost.added_delta, "distance": plan.cost.distance}
     assert "Mu^2 (Gaussian)" in release.card()
+    assert "all releases of the session together are (epsilon, delta)-private: epsilon 1, delta 1e-05" in release.card()
     assert release.to_json().count('"mu2"') == 1
 
 

@@ -616,6 +616,12 @@ class Session:
         )
         meant = plan.query
         facts = {"Protected": f"all rows of one {self._user!r}, which are {change}"}
+        if self.ledger.composition != "basic":
+            # Neither a rho nor a mu2 is a promise by itself.
+            facts["Promise"] = (
+                "all releases of the session together are (epsilon, delta)-private: epsilon "
+                f"{_short(self.ledger.epsilon)}, delta {float(self.ledger.delta):.6g}"
+            )
         steps = [
             f"{step!r}" if not isinstance(step, tuple) else f"{step[0]} = {step[1]!r}" for step in meant.query.steps
         ]
