@@ -55,6 +55,8 @@ def arithmetic(source: random.Random) -> Program:
             lambda v: np.subtract(c, v),
             lambda v: np.multiply(v, -3.5),
             lambda v: np.true_divide(v, 0.3),
+            lambda v: np.maximum(v, 0.2),
+            lambda v: np.minimum(c, v),
             np.negative,
             lambda v: v if v < c else v + 1,
             lambda v: min(v, c),

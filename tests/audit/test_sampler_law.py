@@ -276,6 +276,39 @@ def test_exceptions_are_outputs() -> None:
         audit_sampler_law(lambda dataset: 0, **ONE_BIT, epsilon=1, delta=0)  # type: ignore[misc]
 
 
+def test_messages_may_hold_drawn_numbers() -> None:
+    def mechanism(dataset: Any, bits: Any) -> int:
+        raise KeyError(bits(2))
+
+    class Unreadable(Exception):
+        def __str__(self) -> str:
+            raise ZeroDivisionError
+
+    def unreadable(dataset: Any, bits: Any) -> int:
+        if bits(1):
+            raise Unreadable
+        return 0
+
+    world: dict[str, Any] = {"universe": (0, 1), "n_users": 1, "n_examples": 1, "epsilon": 0, "delta": 0}
+    with pytest.raises(RuntimeError, match="raises in all runs: KeyError"):
+        audit_sampler_law(mechanism, **world, randomness="lazy-bits")
+    report = audit_sampler_law(unreadable, **world)
+    assert [str(output) for output in report.outputs] == ["0", "raises Unreadable: with a message that cannot be read"]
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 5e-324, "1e-9", 700, 2**17])
+def test_levels_at_the_edges(epsilon: Any) -> None:
+    """Verdicts at levels next to 1, and beyond all floats: equal laws hold, and different ones do not."""
+    world: dict[str, Any] = {"universe": (0, 1), "n_users": 1, "n_examples": 1, "epsilon": epsilon, "delta": 0}
+    same = audit_sampler_law(lambda dataset, bits: bits(3), **world)
+    assert same.holds is True
+    other = audit_sampler_law(lambda dataset, bits: bits(3) + 8 * dataset[0][0], **world)
+    assert other.holds is False
+    near = audit_sampler_law(lambda dataset, bits: bits(3) >= 3 + dataset[0][0], **world)
+    assert near.holds is (float(epsilon) > 1)
+    assert all(report.verify().finding == "consistent" for report in (same, other, near))
+
+
 def test_types_of_outputs_are_kept_apart() -> None:
     def typed(dataset: Any, bits: Bits) -> Any:
         return (1, True, 1.0, np.int64(1))[bits(2)] if dataset[0][0] else (0.0, -0.0)[bits(1)]

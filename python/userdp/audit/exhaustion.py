@@ -194,9 +194,8 @@ class Outputs:
             ) from None
         return self._number(repr(code), lambda: decode(code))
 
-    def raised(self, error: Exception) -> int:
+    def raised(self, error: Exception, message: str) -> int:
         """What a mechanism raises is an output; whoever sees the exception sees its message too."""
-        message = printable(str(error))[:MOST_TEXT]
         text = f"raises {type(error).__name__}: {message}" if message else f"raises {type(error).__name__}"
         number = self._number(f"raises {text}", lambda: Unreadable(text))
         self.errors.setdefault(number, error)
@@ -335,7 +334,7 @@ class Exhaustion:
         draws = Draws(path)
         output: Any = _NOTHING
         error: Exception | None = None
-        ended = False
+        said, ended = "", False
         try:
             output = self._run(draws)
             ended = True
@@ -345,6 +344,12 @@ class Exhaustion:
             raise
         except Exception as raised:
             error, ended = raised, True
+            try:  # a message may hold a stand-in for a drawn number
+                said = printable(str(raised))[:MOST_TEXT]
+            except Stopped:
+                ended = not draws.stopped
+            except Exception:
+                said = "with a message that cannot be read"
         if draws.refusal is not None:
             raise ValueError(draws.refusal)
         if ended and draws.stopped:
@@ -353,4 +358,4 @@ class Exhaustion:
             raise ValueError(NO_FUNCTION)
         if draws.stopped:
             return draws.more
-        return self._outputs.number_of(output) if error is None else self._outputs.raised(error)
+        return self._outputs.number_of(output) if error is None else self._outputs.raised(error, said)

@@ -394,7 +394,7 @@ for _name in ("rshift", "lshift"):
 
 
 _ORDERS = {np.less, np.less_equal, np.greater, np.greater_equal}
-_LINEAR = {np.add, np.subtract, np.multiply, np.true_divide}
+_LINEAR = {np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum}
 _UNARY = {np.negative, np.positive, np.absolute, np.floor, np.ceil, np.rint, np.trunc}
 _OF_FINITE = {np.isnan, np.isinf, np.isfinite}
 

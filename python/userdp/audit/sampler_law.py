@@ -127,7 +127,7 @@ def audit_sampler_law(
     ...     return bits(2) > 0 if dataset[0][0] else bits(2) == 0
     >>> report = audit_sampler_law(respond, universe=(0, 1), n_users=1, n_examples=1, epsilon=LogRatio(3), delta=0)
     >>> report.holds, report.law([(1,)])
-    (True, ((False, Fraction(1, 4)), (True, Fraction(3, 4))))
+    (True, ((True, Fraction(3, 4)), (False, Fraction(1, 4))))
     """
     if not callable(mechanism):
         raise TypeError(f"mechanism must be a function of a dataset and its random bits; got {short_repr(mechanism)}")
@@ -248,6 +248,7 @@ def _enclosed(level: PrivacyLevel, bits: int) -> tuple[int, int, int]:
     if is_rational(level):
         return level.ratio.numerator, level.ratio.numerator, level.ratio.denominator
     below, above = _core.exp_bounds(core_level(level), bits)
+    below = max(below, Fraction(1))
     scale = math.lcm(below.denominator, above.denominator)
     return int(below * scale), int(above * scale), scale
 
