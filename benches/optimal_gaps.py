@@ -289,7 +289,7 @@ def draw(rows: list[Row], path: str) -> None:
     axes.set_ylim(0.2, len(rows) + 0.8)
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xlabel("worst loss, in times the certified least worst loss")
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize=8, frameon=False)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
 
