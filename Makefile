@@ -88,7 +88,7 @@ pytest: $(VENV)/.stamp-check
 	$(IN_PARALLEL) -m "not serial"
 	$(SERIAL)
 
-quick: ## lint and the fast tests, in a minute and a half: not those marked slow, statistical or serial
+quick: ## lint and the fast tests, in less than a minute and a half: not those marked slow, statistical or serial
 	$(MAKE) --no-print-directory -j2 lint-rust lint-python
 	$(IN_PARALLEL) -m "not slow and not statistical and not serial"
 

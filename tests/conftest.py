@@ -19,8 +19,10 @@ from pathlib import Path
 import pytest
 
 TABLE = Path(__file__).parents[1] / "docs" / "test-durations.md"
-SLOW = 0.5
+SLOW = 0.25
 """Seconds of all cases of a test together, from which on it is marked `slow`."""
+UNLISTED = 4 * SLOW
+"""A test that the table does not have is named at the end if it takes so long."""
 
 _START = pytest.StashKey[float]()
 
@@ -33,15 +35,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # As a plugin: hooks of this file alone are not called for the examples in docstrings.
     config.pluginmanager.register(_Clock())
     # The workers of pytest-xdist send their reports to the process that started them.
-    if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Recorder())
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Recorder(write=config.getoption("--record-durations")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    listed = set(re.findall(r"^\| `([^`]+)`", TABLE.read_text(), flags=re.MULTILINE)) if TABLE.exists() else set()
+    listed = _listed()
     for item in items:
         if _without_case(item.nodeid) in listed:
             item.add_marker(pytest.mark.slow)
+
+
+def _listed() -> set[str]:
+    """The tests that the table says are slow."""
+    return set(re.findall(r"^\| `([^`]+)`", TABLE.read_text(), flags=re.MULTILINE)) if TABLE.exists() else set()
 
 
 def _without_case(test: str) -> str:
@@ -71,9 +78,10 @@ class _Clock:
 
 
 class _Recorder:
-    """Adds up the phases and the cases of each test, and writes the table."""
+    """Adds up the phases and the cases of each test, and writes the table, or names what it misses."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, write: bool) -> None:
+        self.write = write
         self.cases: defaultdict[str, dict[str, float]] = defaultdict(dict)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -81,7 +89,19 @@ class _Recorder:
         seconds = sum(float(str(value)) for name, value in report.user_properties if name == "seconds")
         cases[report.nodeid] = cases.get(report.nodeid, 0.0) + seconds
 
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.write:
+            return
+        totals = {test: sum(cases.values()) for test, cases in self.cases.items()}
+        missing = {test for test, seconds in totals.items() if seconds >= UNLISTED} - _listed()
+        if missing:
+            terminalreporter.section(f"slow, and not in {TABLE.name}: make test-durations")
+        for test in sorted(missing, key=lambda test: -totals[test]):
+            terminalreporter.line(f"{totals[test]:6.1f} s  {test}")
+
     def pytest_sessionfinish(self) -> None:
+        if not self.write:
+            return
         totals = {test: sum(cases.values()) for test, cases in self.cases.items()}
         folders: defaultdict[str, list[float]] = defaultdict(list)
         for test, cases in self.cases.items():
