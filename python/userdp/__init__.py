@@ -27,6 +27,7 @@ The public packages, from the ground up:
 * `userdp.tables`: counts, sums, means and quantiles of a data frame with a user-id column
 * `userdp.planning`: predicted errors of methods, numbers of users, lower bounds
 * `userdp.model_selection`: folds by public ids, for cross-validation
+* `userdp.testing`: assertions and strategies for tests of privacy, and options for pytest
 * `userdp.datasets`: real users' data for examples
 
 The names below are loaded on first use.
