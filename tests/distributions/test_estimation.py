@@ -21,6 +21,7 @@ from userdp.distributions.line_selection import LocationSearch, ScaleSearch
 from userdp.estimators import as_finite_algorithm
 from userdp.estimators import selection as _selection
 from userdp.mechanisms import ExponentialMechanism
+from userdp.testing import assert_user_private
 
 NORMAL = NormalDist()
 
@@ -226,10 +227,7 @@ def test_rounds_of_a_line_are_audited(monkeypatch):
     monkeypatch.setattr(_lines, "COARSE_POINTS", 5)
     learner = GaussianMean(epsilon=1, mean_bound=4, m=1, alpha=0.9)
     assert len(learner.release_plan(n_users=2, n_features=1).budget.parts) == 2
-    report = audit_user_level(
-        as_finite_algorithm(learner), universe=GAUSSIAN, n_users=2, n_examples=1, epsilon=1, delta=0
-    )
-    assert report.holds
+    assert_user_private(as_finite_algorithm(learner), universe=GAUSSIAN, n_users=2, epsilon=1)
 
 
 # Budgets and records.

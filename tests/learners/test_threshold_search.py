@@ -20,6 +20,7 @@ from userdp.audit import audit_user_level
 from userdp.learners.threshold import ThreeWayChoice, median_tolerances, rounds_of_search, search, t_of_error
 from userdp.mechanisms import ExponentialMechanism, GroupedExponentialMechanism
 from userdp.mechanisms.composed import output_distribution, run
+from userdp.testing import assert_user_private
 
 F = Fraction
 
@@ -78,8 +79,8 @@ def test_known_worst_ratios_of_the_search(given: dict[str, Any], expected: dict[
         return searched({"users": dataset, "N": size, "t": t, "s": [0] * rounds}, choice, "1/2")
 
     algorithm, rows = SymmetricAlgorithm(range(size + 1), pmf), list(product(range(1, size + 1), (0, 1)))
-    report = audit(algorithm, rows, n_users, LogRatio(256**rounds), n_examples=m)
-    assert report.holds
+    claimed = LogRatio(256**rounds)
+    report: Any = assert_user_private(algorithm, universe=rows, n_users=n_users, n_examples=m, epsilon=claimed)
     assert report.epsilon.lower == pytest.approx(math.log(F(expected["worst_ratio_replace"])), abs=1e-7)
 
 

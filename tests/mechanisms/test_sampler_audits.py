@@ -16,6 +16,7 @@ from userdp import LogRatio, Pmf
 from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm
 from userdp.audit import audit_user_level
 from userdp.mechanisms import DiscreteLaplace, ExponentialMechanism, TruncatedDiscreteLaplace
+from userdp.testing import assert_user_private
 
 F = Fraction
 
@@ -51,9 +52,10 @@ def test_all_score_vectors(epsilon: Any, sensitivity: int, candidates: int, user
     # All scores from 0 to users * sensitivity, and all changes of each by at most the sensitivity.
     records = list(itertools.product(range(sensitivity + 1), repeat=candidates))
     mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity)
-    report = audited(selection(mechanism, candidates), records, users, epsilon, 0)
+    report: Any = assert_user_private(
+        selection(mechanism, candidates), universe=records, n_users=users, epsilon=epsilon
+    )
     print(f"worst delta {report.worst_delta.upper}, epsilon {report.epsilon}, pairs {report.pairs}")
-    assert report.holds
     assert report.worst_delta.upper == 0
     assert report.epsilon.upper <= mechanism.certified_epsilon
     # Two candidates with nearly the same probability whose scores move apart spend at least half of epsilon.

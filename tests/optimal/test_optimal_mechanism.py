@@ -26,6 +26,7 @@ from userdp.optimal import worlds as worlds_module
 from userdp.optimal.certified import read_level, solved
 from userdp.optimal.worlds import SelectionWorld
 from userdp.report import OptimalityCertificate
+from userdp.testing import assert_user_private
 
 F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data" / "optimal_cases.json").read_text())["cases"]
@@ -234,10 +235,9 @@ def test_random_losses(world: tuple[int, int, int, int], delta: str) -> None:
     assert found.lower_bound <= expected <= found.value
     assert found.gap <= 1e-9
     assert found.verify().finding == "established"
-    report = audit_user_level(
+    assert_user_private(
         found, universe=range(size), n_users=n_users, n_examples=n_examples, epsilon=log(ratio), delta=delta
     )
-    assert report.holds is True
 
 
 def test_the_oracle() -> None:
