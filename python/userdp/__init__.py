@@ -102,6 +102,7 @@ _PACKAGES = (
     "protocols",
     "public_randomness",
     "tables",
+    "testing",
     "users",
 )
 _HOME = {name: package for package, names in _NAMES.items() for name in names.split()}

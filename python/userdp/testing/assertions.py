@@ -190,10 +190,7 @@ def check_user_level_learner(
     --------
     >>> from userdp.optimization import UserLevelLogisticRegression
     >>> model = UserLevelLogisticRegression(epsilon=1, delta=1e-6, feature_bounds=(-1, 1), m=8, classes=(0, 1))
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # 60 users are too few for an accurate model
-    ...     report = check_user_level_learner(model, epsilon=1, delta=1e-6, n_canaries=60)
+    >>> report = check_user_level_learner(model, epsilon=1, delta=1e-6, n_canaries=60)  # warns: 60 users are few
     >>> report.holds is None
     True
     """
