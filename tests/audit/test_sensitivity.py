@@ -590,6 +590,17 @@ def test_letters_come_from_the_function_and_from_bounds() -> None:
     assert words.worst.l1 == 3
     blind = audit_sensitivity(far, schema={"x": float, "word": str}, max_users=1, constants=())
     assert blind.worst.l1 == 0
+
+    class Held:
+        edge = 0.75
+
+        def __init__(self) -> None:
+            self.edge = 71.25
+
+        def __call__(self, table: Table) -> int:
+            return sum(9 for row in table if row["x"] == self.edge)
+
+    assert audit_sensitivity(Held(), schema={"x": float}, letters=8, max_users=1).worst.l1 == 9
     low, high = -7, 13
     ends = audit_sensitivity(
         lambda table: sum(row["x"] for row in table), schema={"x": int}, null=False, bounds={"x": (low, high)},
@@ -716,10 +727,6 @@ def test_how_a_table_is_stored_is_no_part_of_it() -> None:
     assert polars is not None
 
 
-def sequence_of(values: Sequence[Any]) -> Sequence[Any]:
-    return values
-
-
 def test_arrays_and_nested_outputs() -> None:
     import numpy as np
 
@@ -729,3 +736,46 @@ def test_arrays_and_nested_outputs() -> None:
 
     report = audit_sensitivity(nested, schema={"x": ("a",)}, null=False, max_users=1)
     assert report.worst == Change(2, 2, 2, 1)
+
+
+def test_numbers_of_other_classes() -> None:
+    """Subclasses of floats, enumerations, decimals and long doubles are the numbers that they are."""
+    import enum
+    from decimal import Decimal
+
+    import numpy as np
+
+    class Meters(float):
+        pass
+
+    class Level(enum.IntEnum):
+        LOW, HIGH = 1, 5
+
+    third = np.longdouble(1) / 3
+    kinds: list[tuple[Callable[[int], Any], Any]] = [
+        (Meters, 1),
+        (lambda n: Level.HIGH if n else Level.LOW, 4),
+        (lambda n: Decimal(n) / 8, F(1, 8)),
+        (lambda n: third * n, F(*third.as_integer_ratio())),
+        (lambda n: np.uint8(n), 1),
+        (lambda n: np.bool_(n), 1),
+    ]
+    for make, change in kinds:
+        report = audit_sensitivity(lambda table, make=make: make(len(table)), schema={"x": ("a",)}, max_users=1)
+        assert report.worst.l1 == change
+
+
+@pytest.mark.parametrize(
+    ("function", "asked", "message"),
+    [
+        (lambda table: [[[[[[[[[[[]]]]]]]]]]], {}, "nested over 8 deep"),
+        (lambda table: {1: 0, 1.5: {1: 0}, (1.5, 1): 0}, {}, "two entries of the output have the key"),
+        (len, {"frame": "arrow", "alphabets": {"x": [1, "a"]}}, "no frame='arrow' can be made of the rows"),
+    ],
+)
+def test_what_cannot_be_read_is_no_output(function: Any, asked: dict[str, Any], message: str) -> None:
+    """Counted as an exception of the function, it would hide that outputs differ."""
+    if "frame" in asked:
+        pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match=message):
+        audit_sensitivity(function, **{"schema": {"x": int}, **asked})

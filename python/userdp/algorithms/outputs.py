@@ -130,7 +130,7 @@ def output_of(value: Any, keys: Sequence[str] | None = None) -> Output:
 
 
 def _of_any(value: Any, keys: Sequence[str] | None) -> Output:
-    value = _materialized(value)
+    value = materialized(value)
     rows = _frame_rows(value, keys)
     if rows is not None:
         return Output("frame", _collected(rows))
@@ -146,7 +146,7 @@ def _package(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def _materialized(value: Any) -> Any:
+def materialized(value: Any) -> Any:
     """What is computed when it is asked for, computed."""
     module = _package(value)
     if module == "polars" and hasattr(value, "collect"):
@@ -213,7 +213,7 @@ def _members(value: Any) -> list[tuple[Any, Any]] | None:
 def _nested(value: Any, keys: Any, path: tuple[Hashable, ...], depth: int) -> Iterator[tuple[Hashable, Entry]]:
     if depth > MOST_NESTED:
         raise UnreadableOutput(f"the output is nested over {MOST_NESTED} deep")
-    value = _materialized(value)
+    value = materialized(value)
     number = flat_entry(value)
     if number is None:
         rows = _frame_rows(value, keys) if depth else None
@@ -277,19 +277,21 @@ def flat_entry(value: Any) -> Entry | None:
     read = _READERS.get(type(value))
     if read is not None:
         return read(value)
+    if isinstance(value, np.floating):
+        # A long double has no counterpart in Python.
+        return Fraction(*value.as_integer_ratio()) if np.isfinite(value) else _of_float(float(value))
     if isinstance(value, np.generic):
         item = value.item()
-        # A long double has no counterpart in Python.
-        return entry_of(Fraction(*value.as_integer_ratio())) if item is value and _finite(value) else entry_of(item)
+        return None if isinstance(item, np.generic) else flat_entry(item)
+    if isinstance(value, float):  # of another class
+        return _of_float(float.__float__(value))
+    if isinstance(value, Decimal):
+        return _of_decimal(value)
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if type(value).__name__ in ("NAType", "NaTType"):
         return "nothing"
     return None
-
-
-def _finite(value: Any) -> bool:
-    return hasattr(value, "as_integer_ratio") and bool(np.isfinite(value))
 
 
 def _of_float(value: float) -> Entry:

@@ -36,6 +36,8 @@ GENERIC: dict[str, tuple[Any, ...]] = {
 }
 FIRST = 4
 """Generic letters that come before those which the function suggests."""
+LARGEST = 2**70
+"""Constants beyond are left to the generic letters."""
 MOST_DEPTH = 3
 """Of functions that functions call, when their constants are read."""
 MOST_CONSTANTS = 24
@@ -144,23 +146,19 @@ def _ends(pair: Any, kind: str, name: str) -> list[Any]:
 
 
 def _suggested(kind: str, constants: Sequence[Any]) -> list[Any]:
-    """Constants and their neighbors, as values of a column."""
-    found: list[Any] = []
+    """Constants as values of a column; behind all of them their neighbors."""
+    own: list[Any] = []
     for one in constants:
         if kind in ("str", "date", "datetime"):
-            if NAMES.get(type(one)) == kind:
-                found.append(one)
-        elif kind == "int" and type(one) in (int, float) and math.isfinite(one):
-            found += [math.floor(one), math.floor(one) + 1, math.floor(one) - 1]
-        elif kind == "float" and type(one) in (int, float):
-            try:
-                number = float(one)
-            except OverflowError:
-                continue
-            if math.isfinite(number):
-                near = [math.nextafter(number, math.inf), math.nextafter(number, -math.inf)]
-                found += [number, number + 1, number - 1, *near]
-    return _fitting(kind, found)
+            own += [one] if NAMES.get(type(one)) == kind else []
+        elif kind in ("int", "float") and type(one) in (int, float) and abs(one) < LARGEST:
+            own.append(math.floor(one) if kind == "int" else float(one))
+    if kind not in ("int", "float"):
+        return own
+    near = [number + step for number in own for step in (1, -1)]
+    if kind == "float":
+        near += [math.nextafter(number, end) for number in own for end in (math.inf, -math.inf)]
+    return _fitting(kind, [*own, *near])
 
 
 def _fitting(kind: str, letters: Sequence[Any]) -> list[Any]:
@@ -290,16 +288,22 @@ def _of_object(thing: Any, depth: int, seen: set[int]) -> Iterator[Any]:
 
 
 def _of_plan(plan: Any) -> Iterator[Any]:
-    """Numbers of a plan: of its text, and of its serialized form, where breaks of bins are."""
-    for read in (
-        lambda: plan.explain(),
-        lambda: str(plan) if type(plan).__name__ == "Expr" else "",
-        lambda: plan.meta.serialize(format="json"),
-        lambda: plan.serialize(format="json"),
-    ):
+    """Numbers of a plan or an expression. The data of a frame that a plan begins with are never looked at."""
+    reads: tuple[Callable[[], Any], ...] = ()
+    if type(plan).__name__ == "LazyFrame":
+        reads = (plan.explain,)
+    elif type(plan).__name__ == "Expr":
+        # The text of an expression hides the breaks of bins.
+        reads = (plan.__str__, lambda: plan.meta.serialize(format="json"))
+    for read in reads:
         try:
-            text = str(read())[:MOST_TEXT]
+            text = str(read())
         except Exception:
             continue
-        for number in _NUMBER.findall(text):
-            yield float(number) if "." in number or "e" in number else int(number)
+        yield from numbers_in(text)
+
+
+def numbers_in(text: str) -> Iterator[int | float]:
+    """The numbers that a text mentions."""
+    for number in _NUMBER.findall(text[:MOST_TEXT]):
+        yield float(number) if "." in number or "e" in number else int(number)

@@ -12,7 +12,16 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from userdp.algorithms.outputs import RAISES, Change, Output, UnreadableOutput, change_between, output_of, raised
+from userdp.algorithms.outputs import (
+    RAISES,
+    Change,
+    Output,
+    UnreadableOutput,
+    change_between,
+    materialized,
+    output_of,
+    raised,
+)
 from userdp.algorithms.small_tables import Row, TableMaker, code_of_rows, same_content
 from userdp.audit.worlds import Entries
 from userdp.exceptions import BudgetError, NotDeterministicError
@@ -69,19 +78,20 @@ class Runner:
         """The same, run again; on a table given in another form where there is one."""
         if self.stopped:
             raise _Stopped
-        made = self._maker.table(self.rows_of(entries)) if table is None else table
+        made = self._made(entries) if table is None else table
         self.calls += 1
         self.current, self.started = entries, time.perf_counter()
+        output = None
         try:
-            output = output_of(self._function(made), self._keys)
-        except UnreadableOutput as error:
-            self.started = None
-            raise ValueError(f"{error} (on the table {self.shown(entries)})") from None
+            value = materialized(self._function(made))
         except (Exception, SystemExit) as error:
             if self.first_error is None:
                 self.first_error = error
             output = raised(error)
-        self.started = None
+        finally:
+            self.started = None
+        if output is None:
+            output = self._read(value, entries)
         identity = output.identity
         number = self._ids.get(identity)
         if number is None:
@@ -91,6 +101,28 @@ class Runner:
                 self.answered = True
                 self.says_something |= any(entry != "nothing" for entry in output.entries.values())
         return number
+
+    def _made(self, entries: Entries) -> Any:
+        try:
+            return self._maker.table(self.rows_of(entries))
+        except Exception as error:
+            why = str(error).partition("\n")[0]
+            raise ValueError(
+                f"no frame={self._maker.layout!r} can be made of the rows {self.rows_of(entries)!r:.200}: "
+                f"{type(error).__name__}: {why}; list other values in alphabets, schema or ids"
+            ) from error
+
+    def _read(self, value: Any, entries: Entries) -> Output:
+        # What fails here is the reading: counted as an exception of the function, it would hide differences.
+        try:
+            return output_of(value, self._keys)
+        except UnreadableOutput as error:
+            raise ValueError(f"{error} (on the table {self.shown(entries)})") from None
+        except Exception as error:
+            raise ValueError(
+                f"what the function returns on the table {self.shown(entries)} cannot be read, {type(error).__name__}: "
+                f"{error}; return numbers, or mappings, sequences or frames of them"
+            ) from error
 
     def change(self, one: int, other: int) -> Change:
         """How far two outputs are apart."""

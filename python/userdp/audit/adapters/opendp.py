@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+from userdp.audit.alphabets import numbers_in
 from userdp.audit.noise_free import NoiseFree
 from userdp.exact.numbers import exact_number, short_repr
 
@@ -96,7 +97,7 @@ def from_opendp_measurement(measurement: Any, d_in: Any, *, empty: Any, drop: Se
         plan = _Plan(measurement, frame.drop(*drop) if drop else frame)
         return plan.without_noise().collect()
 
-    return NoiseFree(run, claim, {"frame": "lazy"}, _Plan(measurement, empty).written)
+    return NoiseFree(run, claim, {"frame": "lazy"}, _Plan(measurement, empty).numbers)
 
 
 def _claim(measurement: Any, d_in: Any, scale: Fraction) -> dict[str, Fraction]:
@@ -123,9 +124,8 @@ class _Plan:
                 f"measurement: its plan cannot be seen ({type(error).__name__}: {str(error)[:200]}); it takes "
                 'opendp.prelude.enable_features("honest-but-curious")'
             ) from error
-        self.written = lazy.serialize(format="json")
         self._type = type(lazy)
-        self._content = json.loads(self.written)
+        self._content = json.loads(lazy.serialize(format="json"))
         self._noise = list(_plugins(self._content))
         self._places = [_place_of_scale(bytes(plugin["kwargs"])) for plugin in self._noise]
         if not self._noise:
@@ -134,6 +134,13 @@ class _Plan:
     @property
     def scales(self) -> list[float]:
         return [scale for _, scale in self._places]
+
+    @property
+    def numbers(self) -> tuple[int | float, ...]:
+        """The numbers in the plan, but for those of its noise."""
+        for plugin in self._noise:
+            plugin["kwargs"] = []
+        return tuple(numbers_in(json.dumps(self._content)))
 
     def without_noise(self) -> Any:
         """The plan with noise of scale 0."""
