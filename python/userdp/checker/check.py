@@ -139,7 +139,7 @@ class Verification:
         if self.problems:
             return "\n  - ".join([f"{self.finding}: {self.explanation}", *map(_printable, self.problems)])
         counts = f" ({self.pairs:,} pairs of neighbors decided again, {self.datasets:,} datasets run again.)"
-        refuted = "\nThe claim is refuted: the mechanism gives two neighbors pmfs that violate it." * self.refuted
+        refuted = "\nThe claim is refuted: what the mechanism gives on two neighbors violates it." * self.refuted
         return f"{self.finding}: {self.explanation}.{counts if self.pairs or self.datasets else ''}{refuted}"
 
 
