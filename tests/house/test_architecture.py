@@ -20,6 +20,7 @@ from architecture import (
     PICTURE,
     circles,
     folder_of,
+    graph_of_files,
     graph_of_folders,
     of_folders,
     picture,
@@ -56,6 +57,11 @@ def test_the_checker_imports_nothing_of_the_package() -> None:
 
 def test_no_circle_of_folders() -> None:
     assert not circles(graph_of_folders())
+
+
+def test_no_circle_of_files() -> None:
+    """Also by imports that are made later or for type checkers alone."""
+    assert not circles(graph_of_files(lazy=True))
 
 
 def test_the_picture_is_of_the_imports() -> None:
