@@ -779,3 +779,45 @@ def test_what_cannot_be_read_is_no_output(function: Any, asked: dict[str, Any], 
         pytest.importorskip("pyarrow")
     with pytest.raises(ValueError, match=message):
         audit_sensitivity(function, **{"schema": {"x": int}, **asked})
+
+
+def test_what_is_public_binds_users_who_come_and_go_too() -> None:
+    """Where the number of rows is public, nobody can come or go."""
+    asked: dict[str, Any] = {"schema": {"x": int}, "neighbors": "add-remove", "l1": 0}
+    assert audit_sensitivity(len, **asked).holds is False
+    report = audit_sensitivity(len, **asked, invariant=len)
+    assert (report.holds, report.pairs) == (True, 0)
+
+
+def test_the_order_alone_may_change_twice_as_much() -> None:
+    """One way for one order and the other way for the other: 1 from any table with a user less, and 2 between both."""
+
+    def way(table: Table) -> int:
+        return 0 if len({row["x"] for row in table}) < 2 else 1 if table[0]["x"] else -1
+
+    asked: dict[str, Any] = {"schema": {"x": int}, "alphabets": {"x": [0, 1]}, "neighbors": "add-remove"}
+    report = audit_sensitivity(way, **asked, l1=1, max_users=2)
+    assert (report.holds, report.worst.l1) == (False, 2)
+    assert report.witness is not None
+    assert sorted(report.witness.first) == sorted(report.witness.second)
+    assert "in another order" in report.witness_code()
+    assert Report.from_json(report.to_json()).verify(way).refuted
+
+
+def test_the_length_of_a_list_is_no_key_that_may_be_missing() -> None:
+    report = audit_sensitivity(lambda table: [0] * len(table), schema={"x": ("a",)}, missing=0)
+    assert report.worst == INFINITE
+
+
+def test_the_last_bit_of_a_float_counts() -> None:
+    most = math.nextafter(1.0, 2.0)
+    report = audit_sensitivity(lambda table: most if table else 1.0, schema={"x": ("a",)}, l1=0)
+    assert (report.holds, report.worst.l1) == (False, F(1, 2**52))
+
+
+def test_tables_that_are_not_listed_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are too many different rows the search ends early, and says so."""
+    monkeypatch.setattr("userdp.audit.search.MOST_ROWS_LISTED", 20)
+    report = audit_sensitivity(lambda table: 0, schema=dict.fromkeys("abcd", float), l1=0, max_users=1)
+    assert report.tables == 1 + 2**4
+    assert (report.holds, report.complete) == (None, False)
