@@ -192,6 +192,19 @@ def test_bounds_hold_the_truth_at_every_size(mechanism: Any) -> None:
     assert uppers == sorted(uppers, reverse=True)
 
 
+@pytest.mark.parametrize("level", [LogRatio(1), LogRatio(3, 2), LogRatio(2), LogRatio(16, 7)])
+def test_reported_bounds_hold_the_truth_at_every_size(level: LogRatio) -> None:
+    """The worst divergence of a report, whenever it ends, encloses that of closed forms, and comes near to it."""
+    pairs = [(in_range(a), in_range(b)) for a, b in ((0, 1), (1, 0), (1, 2), (2, 1))]
+    truth = max(divergence(p, q, level.ratio) for p, q in pairs)
+    for max_runs in (*range(8, 400, 9), 4000):
+        report = audit_sampler_law(redrawn, **ONE_BIT, epsilon=level, delta=0, complete=True, max_runs=max_runs)
+        assert report.worst_delta.lower <= truth <= report.worst_delta.upper
+        assert report.holds is (False if report.worst_delta.lower else None)
+        assert report.verify().finding == "consistent"
+    assert report.worst_delta.upper - report.worst_delta.lower < 0.01
+
+
 def test_random_programs_have_their_laws() -> None:
     """Trees of up to three draws of up to 3 bits, with tables as outputs: masses by going over all bits."""
     source = np.random.default_rng(5)
@@ -348,6 +361,17 @@ def remembers() -> Callable[[Any, Bits], int]:
     return mechanism
 
 
+def remembers_halves() -> Callable[[Any, Bits], int]:
+    calls = [0]
+
+    def mechanism(dataset: Any, bits: Bits) -> int:
+        half = bits(8) >> 7
+        calls[0] += 1
+        return half + 2 * (calls[0] > 500)
+
+    return mechanism
+
+
 def reads_less() -> Callable[[Any, Bits], int]:
     calls = [0]
 
@@ -376,13 +400,27 @@ def keeps_old_bits() -> Callable[[Any, Bits], int]:
         (remembers(), "no function of the dataset and its random bits"),
         (reads_less(), "no function of the dataset and its random bits"),
         (keeps_old_bits(), "no function of the dataset and its random bits"),
+        (remembers_halves(), "no function of the dataset and its random bits"),
         (lambda dataset, bits: bits.restart(), "starts again on every path"),
         (lambda dataset, bits: bits(10**9), "an integer of over 4096 bits at once"),
     ],
 )
 def test_what_is_no_sampler_is_refused(mechanism: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        audit_sampler_law(mechanism, universe=(0, 1), n_users=1, n_examples=1, epsilon=1, delta=0, max_runs=1000)
+        audit_sampler_law(mechanism, universe=(0, 1), n_users=1, n_examples=1, epsilon=1, delta=0, max_runs=1200)
+
+
+def test_a_monotone_program_that_remembers_is_refused() -> None:
+    calls = [0]
+
+    def mechanism(dataset: Any, bits: Bits) -> int:
+        calls[0] += 1
+        return (bits(8) >> 7) + (calls[0] > 10)  # on each dataset, one run asks, and four are at ends
+
+    with pytest.raises(ValueError, match="gave another output"):
+        audit_sampler_law(
+            mechanism, universe=(0, 1), n_users=1, n_examples=1, epsilon=9, delta=0, monotone=True, complete=True
+        )
 
 
 @pytest.mark.parametrize(

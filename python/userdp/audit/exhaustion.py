@@ -292,7 +292,7 @@ class Exhaustion:
     def _between(self, mass: Fraction, path: Path, ends: Ends) -> None:
         """Credit an interval with equal outputs at both ends, or halve it."""
         if ends.first == ends.last:
-            self._found(mass, (*path, ends.step), ends.first, again=False)
+            self._found(mass, (*path, ends.step._replace(end=ends.step.start + 1)), ends.first)
             return
         start, end = ends.step.start, ends.step.end
         middle = (start + end) // 2
@@ -314,10 +314,10 @@ class Exhaustion:
     def _push(self, mass: Fraction, path: Path, ends: Ends | None) -> None:
         heapq.heappush(self._waiting, (-float(mass), next(self._order), mass, path, ends))
 
-    def _found(self, mass: Fraction, path: Path, output: int, *, again: bool = True) -> None:
+    def _found(self, mass: Fraction, path: Path, output: int) -> None:
         self.masses[output] = self.masses.get(output, Fraction(0)) + mass
         self.left -= mass
-        if again and self._first is None:
+        if self._first is None:
             self._first = path, output
 
     def check_again(self) -> None:
