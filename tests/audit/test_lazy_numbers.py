@@ -144,22 +144,85 @@ def test_laws_are_those_of_all_values(block: int) -> None:
     """Random expressions: the law by intervals is the count over all 4096 values. 500 of them agreed once."""
     runs = 0
     for seed in range(block, EXPRESSIONS, 10):
-        program = random_program(seed)
-        counted = Counter(repr(outcome(program, k * 2.0**-BITS)) for k in range(SIZE))
-        if len(counted) > 60:
-            continue
-        outputs = Outputs()
-
-        def run(draws: Draws, program: Program = program) -> Any:
-            return repr(outcome(program, LazyFloat(draws.source(SIZE), (scaled,))))
-
-        law = Exhaustion(run, outputs)
-        while not law.finished:
-            law.step()
-        found = {outputs.values[place]: part for place, part in law.masses.items()}
-        assert found == {text: F(times, SIZE) for text, times in counted.items()}, seed
-        runs += law.runs
+        runs += compare_with_counts(random_program(seed), seed)
     assert runs
+
+
+def compare_with_counts(program: Program, name: Any) -> int:
+    """Compare a program's law with the count over all values, where it has few outputs; the runs it took."""
+    counted = Counter(repr(outcome(program, scaled(k))) for k in range(SIZE))
+    if len(counted) > 60:
+        return 0
+    outputs = Outputs()
+    law = Exhaustion(
+        lambda draws: repr(outcome(program, LazyFloat(draws.source(SIZE), (scaled,)))),
+        outputs,
+    )
+    while not law.finished:
+        law.step()
+    found = {outputs.values[place]: part for place, part in law.masses.items()}
+    assert found == {text: F(times, SIZE) for text, times in counted.items()}, name
+    return law.runs
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda v: (v * 1e308 * 10 * 0) == 0,
+        lambda v: (v * 1e308 * 10 - 1e308 * 10) < 1,
+        lambda v: 1 / (v - 0.5) < 3,
+        lambda v: np.true_divide(1.0, v - 0.5) < 3,
+        lambda v: -2 / (0.25 - v) > -9,
+        lambda v: abs(v - 0.5) < 0.125,
+        lambda v: np.absolute(0.75 - v) >= 0.5,
+        lambda v: 1 / v > 100,
+        lambda v: v * math.inf > 1,
+        lambda v: v / math.inf == 0,
+        lambda v: (v * 0.0, v < 0.5),
+        lambda v: 1e-320 / (v + 1) < 6e-321,
+        lambda v: v * 5e-324 > 0,
+        lambda v: math.log(v - 0.25) < -1,
+        lambda v: np.log(v) < -1,
+        lambda v: math.copysign(1, v * -0.0),
+        lambda v: v < np.array([[0.25, 0.5], [0.75, 1.0]]),
+        lambda v: v == np.array([0.25, 0.5]),
+        lambda v: np.float64(0.3) > v,
+        lambda v: bool(np.where(v < 0.5, 1, 0)),
+        lambda v: np.clip(v, 0.4, 0.4).item(),
+        lambda v: sorted([0.5, v, 0.25]).index(0.5),
+    ],
+)
+def test_where_monotony_ends(program: Program) -> None:
+    """Infinities, poles, signs of zero and logarithms: the same laws, by more runs."""
+    assert compare_with_counts(program, "special")
+
+
+def changing(first: Program, second: Program) -> Callable[[Any, Any], Any]:
+    """A program that asks for other things from its second call on."""
+    calls = [0]
+
+    def mechanism(dataset: Any, source: Any) -> Any:
+        calls[0] += 1
+        return (first if calls[0] == 1 else second)(source)
+
+    return mechanism
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        changing(lambda bits: bits(4) < 2, lambda bits: bits(4) < 3),
+        changing(lambda bits: bits(4) < 2, lambda bits: bits(8) < 2),
+        changing(lambda bits: bits(4) < 2, lambda bits: (bits(4), bits(4))[1] < 2),
+        changing(lambda bits: bits(4) < 2, lambda bits: False),
+        changing(lambda bits: int(bits(4)), lambda bits: int(bits(8))),
+        changing(lambda bits: bits(1) == 0, lambda bits: True),
+    ],
+)
+def test_programs_that_ask_for_other_things_are_refused(mechanism: Any) -> None:
+    with pytest.raises(ValueError, match="it asked for others"):
+        audit_sampler_law(mechanism, **ONE_USER, epsilon=1, delta=0, randomness="lazy-bits")
 
 
 @pytest.mark.parametrize(
