@@ -225,6 +225,12 @@ def test_programs_that_ask_for_other_things_are_refused(mechanism: Any) -> None:
         audit_sampler_law(mechanism, **ONE_USER, epsilon=1, delta=0, randomness="lazy-bits")
 
 
+def test_programs_that_ask_for_longer_integers_are_refused() -> None:
+    mechanism = changing(lambda bits: bits(4), lambda bits: bits(8))
+    with pytest.raises(ValueError, match="it asked for others"):
+        audit_sampler_law(mechanism, **ONE_USER, epsilon=1, delta=0)
+
+
 @pytest.mark.parametrize(
     "operation",
     [
