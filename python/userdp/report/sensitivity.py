@@ -17,11 +17,7 @@ from userdp.display.numbers import as_float, bounded, in_digits, number_text, pl
 from userdp.exact.encoding import decode, encode, fraction_text
 from userdp.report.base import COUNT, FLAG, FRACTION, TEXT, VALUE, Codec, Report, many, members, one_of, optional, row
 
-Exact = Fraction | float
-"""A fraction, or infinity."""
-
 NORM_NAMES = {"l0": "L0", "l1": "L1", "l2_squared": "L2 squared", "linf": "L-infinity"}
-UNLISTED = "(no columns)"
 
 _SIZE = Codec(
     lambda value: "infinite" if value == math.inf else fraction_text(Fraction(value)),
@@ -342,7 +338,7 @@ class SensitivityReport(Report):
             ]
         asked = [
             Fact("Neighbors", self.neighbors),
-            Fact("User", UNLISTED if self.user is None else repr(self.user)),
+            Fact("User", "each row is a user" if self.user is None else repr(self.user)),
             *(
                 Fact(f"Letters of {name!r}", ", ".join(map(cell_code, letters[:40])))
                 for name, _, letters in self.columns
@@ -350,8 +346,6 @@ class SensitivityReport(Report):
             Fact("Tables", f"{in_digits(self.tables)} of {in_digits(self.all_tables)}; {in_digits(self.calls)} calls"),
             Fact("Pairs of neighbors", in_digits(self.pairs)),
         ]
-        if self.user is None:
-            asked[1] = Fact("User", "each row is a user")
         if self.random_tables:
             asked.append(Fact("Pairs at random", in_digits(self.random_tables)))
         if self.slack:
