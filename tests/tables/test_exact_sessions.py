@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -255,6 +257,40 @@ def test_beside_a_large_epsilon_noise_has_no_distance() -> None:
         assert cost.mu2 >= PI / 2 * F(cost.epsilon) ** 2 * (1 - F(1, 10**15))  # type: ignore[arg-type]
         assert cost.added_delta == cost.delta == (F(0) if schema is LISTED else cost.delta)
         people.release(asked()[what], epsilon=100)
+
+
+@pytest.mark.parametrize("method", ["two-round", "policy", "one-round"])
+@pytest.mark.parametrize("composition", ["exact", "zcdp"])
+def test_keys_alone_beside_a_large_epsilon(composition: str, method: str) -> None:
+    """What is planned can be released, without distance; what is charged is that of the joint account."""
+    people = session(OPEN, epsilon=60, delta="1e-6", composition=composition)
+    query = Query().group_by("town", max_keys=2).keys_only(method)
+    cost = people.plan(query, epsilon=20).cost
+    assert cost.distance == 0
+    assert cost.epsilon is not None
+    epsilon, delta = F(cost.epsilon), cost.delta  # type: ignore[arg-type]
+    people.release(query, epsilon=20)
+    spent = people.ledger.spent
+    if composition == "exact":
+        assert 0 <= F(spent["mu2"]) / (PI / 2 * epsilon**2) - 1 < F(1, 10**4)  # type: ignore[arg-type]
+    else:
+        assert spent["rho"] == epsilon**2 / 2
+    assert 0 < delta == spent["delta"] <= people.ledger.limits["delta"]  # type: ignore[operator]
+    # Of one user, alone in one group or in two: how likely a group is shown, by normal tails.
+    union = people.plan(query, epsilon=20).noise.union
+    assert union is not None
+    assert union.is_private(epsilon, delta)
+    shown = [
+        1
+        - math.prod(
+            NormalDist(mu=union.weight / many**0.5, sigma=float(one) ** 0.5).cdf(least) for one, least in all_of
+        )
+        for many in (1, 2)
+        for all_of in ([*union.rounds] * many,)
+    ]
+    assert float(delta) / 100 < max(shown) <= float(delta) * 1.001
+    people.release(query)
+    assert people.remaining()["delta"] < F(1, 10**9)  # type: ignore[operator]
 
 
 # --- whole sessions on small worlds

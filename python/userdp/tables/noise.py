@@ -270,22 +270,35 @@ def _unknown(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
 def _union(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     """Which keys there are, and nothing else."""
     method: Any = query.query.union
-    if budget.composition == "zcdp":
-        assert budget.rho is not None
-        union = SetUnion.within(budget.rho, budget.delta, query.max_keys, neighbors=neighbors, method=method)
+    if budget.epsilon is not None:
+        return _jointly(query, neighbors, method, budget.epsilon, budget.delta)
+    # Of rho all of it, and of mu2 so much that noise of a few million steps is within it.
+    half = budget.rho if budget.mu2 is None else budget.mu2 / 2 * A_LITTLE_LESS
+    assert half is not None
+    union = SetUnion.within(half, budget.delta, query.max_keys, neighbors=neighbors, method=method)
+    if budget.mu2 is None:
         cost = PrivacyCost(rho=union.rho, added_delta=union.vanishing_delta, distance=union.distance)
-    elif budget.composition == "exact":
-        assert budget.mu2 is not None
-        half = budget.mu2 / 2 * A_LITTLE_LESS
-        union = SetUnion.within(half, budget.delta, query.max_keys, neighbors=neighbors, method=method)
+    else:
         # A mu2 is about one distribution for every table, so all sums count, not only those that one user moves.
         far = sum(MOST_OCCURRING * (_distance_of(variance) + SMOOTHED_WITHIN) for variance, _ in union.rounds)
         cost = PrivacyCost(mu2=union.mu2, added_delta=union.vanishing_delta, distance=min(far, Fraction(1)))
-    else:
-        assert budget.epsilon is not None
-        union = _calibrated_union(budget.epsilon, budget.delta, query.max_keys, neighbors, method)
-        cost = PrivacyCost(budget.epsilon, budget.delta)
-    return Allotment(None, (), (), cost, union)
+    if budget.distance is None or cost.distance <= budget.distance:
+        return Allotment(None, (), (), cost, union)
+    # As where numbers are asked for: what has no distance.
+    epsilon = epsilon_within(budget)
+    try:
+        made = _jointly(query, neighbors, method, epsilon, budget.delta)
+    except ValueError:
+        raise ValueError(TOO_FAR) from None
+    return made if budget.mu2 is None else replace(made, cost=cost_as_range(epsilon, budget.delta))
+
+
+def _jointly(
+    query: Compiled, neighbors: Neighbors, method: Any, epsilon: Fraction | LogRatio, delta: Fraction
+) -> Allotment:
+    """Which keys there are, by one joint account."""
+    union = _calibrated_union(epsilon, delta, query.max_keys, neighbors, method)
+    return Allotment(None, (), (), PrivacyCost(epsilon, delta), union)
 
 
 def _distance_of(variance: Fraction) -> Fraction:
