@@ -168,7 +168,7 @@ def _of_law(report: Any) -> dict[str, str]:
         "claim": f"ε = {number(float(report.epsilon))}, δ = {power(float(report.delta))}, {report.neighbors}",
         "found": f"{bounds} there" + (f"; least ε {least}" if least else ""),
         "witness": witness,
-        "way": "law",
+        "way": "law, monotone" if report.monotone else "law",
         "size": str(report.severity),
         "verdict": "holds" if report.holds else f"undecided: {power(float(report.unexplored))} of a law is unexplored",
         "looked": f"{report.runs:,} runs, {len(report.outputs):,} outputs",
@@ -372,11 +372,15 @@ def main() -> None:
     if options.inside:
         run_library(options.inside, options.reports)
         return
+    if (options.again or (options.only and options.write)) and options.reports is None:
+        parser.error("--again, and --only with --write, take the other rows from kept reports: name them by --reports")
+    modules = dict(one.split("=", 1) for one in options.modules if "=" in one)
+    if len(modules) < len(options.modules) or not set(modules) <= set(libraries):
+        parser.error(f"--modules takes LIBRARY=FOLDER, once for each library of {', '.join(libraries)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.reports or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         if not options.again:
-            modules = dict(one.split("=", 1) for one in options.modules)
             run_all(options.only or libraries, modules, folder)
         found = list(kept_in(folder, libraries))
         missing = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.missing")}

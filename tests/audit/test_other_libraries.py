@@ -186,7 +186,7 @@ def test_the_page_is_as_the_script_writes_it(script: Any) -> None:
         f"{len(found) + len(calm)} audits: {len(found)} claims are not kept, {len(calm)} raised no alarm."
     )
     assert {row[6] for row in found} == {"practical", "numerical"}
-    assert {row[5] for row in found} == {"sensitivity", "law", "samples", "one-run", "accountant"}
+    assert {row[5] for row in found} == {"sensitivity", "law", "law, monotone", "samples", "one-run", "accountant"}
     assert {row[8] for row in found} >= OPEN
     plans = [row for row in calm if "Polars" in row[0] and row[6] == "sensitivity" and "transformation" not in row[1]]
     assert len(plans) >= 12
