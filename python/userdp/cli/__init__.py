@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import commands, compose, demo, guesses, optimal, table
+from userdp.cli import commands, compose, demo, guesses, optimal, sensitivity, table
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -53,6 +53,7 @@ def _parser() -> Parser:
     for add in (
         commands.add_divergence,
         commands.add_audit,
+        sensitivity.add_function,
         guesses.add_samples,
         guesses.add_one_run,
         guesses.add_time,
