@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -300,3 +302,27 @@ def test_a_command_is_given_its_input() -> None:
 def test_targets_and_inputs_that_do_not_fit(target: Any, inputs: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         audit_time(target, inputs=inputs)
+
+
+def test_the_blocks_of_the_chapter(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "audit_anything.md").read_text()
+    chapter = text.partition("## What can only be run")[2].partition("## In tests")[0]
+    blocks = re.findall(r"```(python|text)\n(.*?)```", chapter, re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["python", "text", "python"]
+    names: dict[str, Any] = {"model": Rows()}
+    exec(blocks[0][1], names)
+    assert capsys.readouterr().out == blocks[1][1]
+    exec(blocks[2][1], names)
+    assert names["report"].holds is False
+    assert capsys.readouterr().out.startswith("3.49296")
+
+
+class Rows:
+    """An estimator that adds up what it is given."""
+
+    def fit(self, X: Any, y: Any, groups: Any) -> Rows:
+        self.sums = (2 * np.asarray(y) - 1) @ X
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X @ self.sums
