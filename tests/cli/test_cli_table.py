@@ -52,10 +52,8 @@ def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     frame.to_parquet("people.parquet")
     Path("schema.json").write_text(json.dumps(SCHEMA))
 
-    def run(*words: str, epsilon: str = "60") -> tuple[int, str, str]:
-        code = main(
-            ["table", "people.parquet", "--user", "who", "--schema", "schema.json", "--epsilon", epsilon, *words]
-        )
+    def run(*words: str, epsilon: str = "60", file: str = "people.parquet") -> tuple[int, str, str]:
+        code = main(["table", file, "--user", "who", "--schema", "schema.json", "--epsilon", epsilon, *words])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -117,8 +115,8 @@ def test_files_of_keys_of_two_columns(ask: Ask, name: str) -> None:
 
 def test_files_of_keys_of_one_column(ask: Ask) -> None:
     for name, text in {
-        "towns.txt": "a, b\nnorth\n",
-        "towns.json": '["a, b", "north"]',
+        "towns.txt": "a, b\n\nnorth\n\n",
+        "towns.json": '\ufeff["a, b", "north"]',
         "towns.csv": 'town\n"a, b"\nnorth\n',
     }.items():
         Path(name).write_text(text)
@@ -178,8 +176,14 @@ def test_in_a_process_of_its_own(ask: Ask) -> None:
         (["--max-keys", "2"], "--max-keys goes with --group-by"),
         (["--group-by", "town", "--others", "--max-keys", "1"], "--others is for keys"),
         (["--group-by", "street", "--keys", "a"], "--group-by: 'street' is no column"),
-        (["--group-by", "town", "--keys", "a,a"], "--keys: values must be distinct"),
+        (["--group-by", "town", "--keys", "a,a"], "--keys: values must be distinct; got 'a' twice"),
         (["--group-by", "town", "--keys", "a,,b"], "--keys: 'a,,b' is no list"),
+        (["--group-by", "town", "--keys", '"a'], "is no list of values"),
+        (["--group-by", "town", "--keys", "a\nb"], "is no list of values"),
+        (["--group-by", "town", "--keys", "b" * 200_000], "is no list of values"),
+        (["--group-by", "town", "--keys", "none_at_all.txt"], "--keys: values must be from 1"),
+        (["--group-by", "town", "--keys", "twice.txt"], "('b',) twice"),
+        (["--group-by", "town", "--keys", "latin.csv"], "--keys: latin.csv is not UTF-8"),
         (["--group-by", "town", "--keys", ""], "--keys: '' is no list"),
         (["--group-by", "town", "--keys", "a", "--keys", "b"], "that is 1, or one file"),
         (["--group-by", "town,year", "--keys", "a"], "that is 2, or one file"),
@@ -218,9 +222,12 @@ def test_errors_name_the_option(ask: Ask, words: list[str], message: str) -> Non
         "wrong.csv": "town,year\na,2019\nb\n",
         "bad.parquet": "no table",
         "empty.csv": "town\n",
+        "none_at_all.txt": "",
+        "twice.txt": "a\nb\nb\n",
     }.items():
         Path(name).write_text(text)
-    Path("latin.txt").write_bytes(b"\xe4\n")
+    for name in ("latin.txt", "latin.csv"):
+        Path(name).write_bytes(b"\xe4\n")
     code, out, err = ask(*words, "n=count_users")
     assert (code, out) == (2, "")
     assert err.startswith("userdp: error: --")
@@ -253,3 +260,104 @@ def test_words_that_are_no_question(ask: Ask) -> None:
         code, out, err = ask(*words)
         assert (code, out) == (2, "")
         assert message in err
+
+
+HEADER = "who,town,size,year,member,day,time,paid"
+
+
+def of_csv(ask: Ask, lines: list[str], *words: str) -> dict[str, list[Any]]:
+    """The columns of an answer about a .csv file, at an epsilon that hides nothing."""
+    Path("people.csv").write_bytes("\n".join([HEADER, *lines, ""]).encode("latin-1"))
+    code, out, err = ask(*words, "--json", epsilon="1e6", file="people.csv")
+    assert (code, err) == (0, "")
+    found: dict[str, list[Any]] = json.loads(out)["columns"]
+    return found
+
+
+GOOD = "1,north,s,2019,true,2024-01-31,2024-01-31T10:00,5"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "2",
+        "2,,,,,,,",
+        "2,north,s,late,maybe,31.1.2024,noon,much,and,more",
+        "2,north,s,2019.5,2,2024-02-30,24:61,nan",
+        "2,\xff,s,1e400,yes,0,0,inf",
+        '2,"no""rth",s,2019,true,2024-01-31,2024-01-31 10:00:00.5,5',
+        "\xff\xfe,north,s,2019,true,2024-01-31,2024-01-31 10:00,5",
+        ",north,s,2019,true,2024-01-31,2024-01-31 10:00,5",
+    ],
+)
+@pytest.mark.parametrize("others", [0, 150])
+def test_no_row_of_a_csv_file_decides_whether_it_can_be_read(ask: Ask, line: str, others: int) -> None:
+    """First, last and alone; every column of the schema is asked for."""
+    rest = [GOOD.replace("1,", f"{100 + place},", 1) for place in range(others)]
+    for lines in ([line, *rest], [*rest, line]):
+        for column in ("town", "size", "year", "member", "day", "time"):
+            listed = {"town": "north", "year": "2019", "day": "2024-01-31", "time": "2024-01-31 10:00"}
+            given = ["--keys", listed[column]] if column in listed else []
+            found = of_csv(ask, lines, "n=count_users", "--group-by", column, *given)
+            assert max(found["n"]) in (others, others + 1)
+        of_csv(ask, lines, "a=mean(paid)", "b=cdf(paid, [2, 4])", "c=sum(paid, max_total=10)")
+
+
+def test_a_csv_file_is_read_as_the_schema_says(ask: Ask) -> None:
+    """By hand: four users, one of whom is written in three ways."""
+    lines = [
+        "7,a,3,2019,TRUE,2024-01-31,2024-01-31T10:00,1",
+        "007,a,3,2020.0,False,2024-01-31 09:30,2024-01-31 10:00:00.000,2.5",
+        " 7.0 ,b,3,2020, 1 ,2024-01-31,2024-01-31 10:00:00,x",
+        "8,03,s,2020,0,2024-01-30,2024-01-31,4",
+        "x7,3,m,+2020,no,2024-01-31 ,2024-01-31 10:00:01,100",
+        "70,3,m,,,,,",
+    ]
+    for words, wanted in (
+        (["n=count_users"], [4]),
+        (["n=count_users", "--group-by", "town", "--keys", "a,b,3,03"], [1, 1, 2, 1]),
+        (["n=count_users", "--group-by", "year", "--keys", "2019,2020"], [1, 3]),
+        (["n=count_rows(9)", "--group-by", "year", "--keys", "2019,2020"], [1, 4]),
+        (["n=count_users", "--group-by", "member"], [2, 1]),
+        (["n=count_users", "--group-by", "day", "--keys", "2024-01-30,2024-01-31"], [1, 2]),
+        (["n=count_users", "--group-by", "time", "--keys", "2024-01-31 10:00,2024-01-31"], [1, 1]),
+        (["n=sum(paid, max_total=10)"], [17.5]),
+    ):
+        assert of_csv(ask, lines, *words)["n"] == pytest.approx(wanted, abs=0.01)
+
+
+def test_what_is_no_table(ask: Ask) -> None:
+    Path("folder.csv").mkdir()
+    Path("none.csv").write_text("")
+    Path("bad.parquet").write_text("no table")
+    for file, message in (
+        ("folder.csv", "folder.csv is a directory"),
+        ("none.csv", "none.csv: there is no row of column names"),
+        ("bad.parquet", "bad.parquet is no .parquet file"),
+    ):
+        code, out, err = ask("n=count_users", file=file)
+        assert (code, out) == (2, "")
+        assert message in err
+    for content, message in (
+        (b'{"\xe4": 1}', "--schema: schema.json is not UTF-8"),
+        (b"[" * 100_000, "schema.json is not JSON"),
+    ):
+        Path("schema.json").write_bytes(content)
+        code, out, err = ask("n=count_users")
+        assert (code, out) == (2, "")
+        assert message in err
+
+
+def test_no_release_is_lost(ask: Ask) -> None:
+    """What can be seen before is refused before; where writing fails later the numbers are printed."""
+    Path("folder.md").mkdir()
+    code, out, err = ask("n=count_users", "--card", "folder.md")
+    assert (code, out) == (2, "")
+    assert "--card: folder.md is a directory" in err
+    words = ("n=count_users", "--group-by", "town", "--keys", "north,\udcff", "--json")
+    code, out, err = ask(*words, "--output", "numbers.parquet", "--card", "card.md")
+    assert code == 2
+    assert "numbers.parquet was not written" in err
+    assert json.loads(out)["columns"]["n"][0] == pytest.approx(200, abs=5)
+    assert "north" in Path("card.md").read_text(encoding="utf-8")

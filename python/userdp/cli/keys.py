@@ -66,7 +66,10 @@ def read_keys(words: Sequence[str], columns: Sequence[str], schema: Schema) -> K
 
 def _listed(word: str) -> list[str]:
     """The values of a list, where one with a comma is in double quotes."""
-    texts = next(csv.reader([word], skipinitialspace=True), [])
+    try:
+        texts = next(csv.reader([word], skipinitialspace=True, strict=True), [])
+    except csv.Error:  # a quote that does not end, or a line that does
+        texts = []
     if not texts or "" in texts:
         raise ValueError(f"{short_repr(word)} is no list of values with commas between them, such as north,south")
     return texts
@@ -79,13 +82,14 @@ def _rows(path: Path, columns: Sequence[str]) -> Places:
     """The rows of a file, with where each stands, and their values in the order of columns."""
     ending = path.suffix.lower()
     if ending == ".txt":
-        lines = read_text(path).removeprefix("\ufeff").removesuffix("\n").split("\n")
-        return ((f"{path}, line {number}", [line.removesuffix("\r")]) for number, line in enumerate(lines, 1))
+        lines = [line.removesuffix("\r") for line in read_text(path).removeprefix("\ufeff").split("\n")]
+        # As in .csv files an empty line is none.
+        return ((f"{path}, line {number}", [line]) for number, line in enumerate(lines, 1) if line)
     if ending == ".csv":
         return _of_csv(path, columns)
     if ending == ".json":
         try:
-            found = json.loads(read_text(path))
+            found = json.loads(read_text(path).removeprefix("\ufeff"))
         except RecursionError:
             raise ValueError(f"{path} is not JSON that can be read") from None
         except ValueError as error:
@@ -113,7 +117,9 @@ def _of_csv(path: Path, columns: Sequence[str]) -> Places:
                 if len(row) != len(header):
                     raise ValueError(f"{path}, line {reader.line_num}: expected {len(header)} values; got {len(row)}")
                 yield f"{path}, line {reader.line_num}", [row[place] for place in places]
-        except (csv.Error, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not UTF-8: {error}") from None
+        except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from userdp.cli.arguments import Parser, UsageError, add_json_option, whole
+from userdp.cli.arguments import Parser, UsageError, add_json_option, read_text, whole
+from userdp.cli.csv_rows import read_csv
 from userdp.cli.keys import read_keys
 from userdp.exact.numbers import parse_delta
+
+if TYPE_CHECKING:
+    from userdp.tables import Schema
 
 MOST_TEXT = 10_000
 """Characters of a question on the command line."""
@@ -96,11 +102,10 @@ def table(options: argparse.Namespace) -> int:
     ):
         if path is not None and path.suffix.lower() not in endings:
             raise UsageError(f"--{name}: {path}: the ending must be {' or '.join(endings)}")
-        if path is not None and not path.absolute().parent.is_dir():
-            # Before a release is made that could not be kept.
-            raise UsageError(f"--{name}: {path}: there is no such directory")
+        if path is not None:
+            _writable(path, name)
     session = Session(
-        read_rows(options.file),
+        read_rows(options.file, options.user, schema),
         user=options.user,
         schema=schema,
         epsilon=options.epsilon,
@@ -135,40 +140,67 @@ def table(options: argparse.Namespace) -> int:
     if options.n_users is not None:
         raise UsageError("--n-users goes with --plan")
     release = session.release(query)
-    if options.card is not None:
-        form = "html" if options.card.suffix.lower() == ".html" else "markdown"
-        options.card.write_text(release.card(form), encoding="utf-8")
-    if options.output is not None:
-        frame = release.to_frame("pandas")
-        if options.output.suffix.lower() == ".csv":
-            frame.to_csv(options.output, index=False)
-        else:
-            frame.to_parquet(options.output)
+    lost = []
+    for path, write in ((options.card, _write_card), (options.output, _write_numbers)):
+        try:
+            if path is not None:
+                write(release, path)
+        except Exception as error:  # a full disk, or texts that the format cannot hold: the numbers are still shown
+            lost.append(f"{path} was not written: {type(error).__name__}: {error}")
     print(release.to_json() if options.json else release)
+    if lost:
+        raise UsageError("; ".join(lost) + ". The release has been made, and its numbers are what is printed")
     return 0
 
 
-def read_rows(path: Path) -> Any:
+# --- files
+
+
+def _writable(path: Path, option: str) -> None:
+    """Refuse what cannot be written before a release is made that could not be kept."""
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--{option}: {path}: there is no such directory")
+    if path.is_dir():
+        raise UsageError(f"--{option}: {path} is a directory; give the name of a file")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise UsageError(f"--{option}: {path} may not be written")
+    needed = {"card": (), "output": ("pandas", "pyarrow") if path.suffix.lower() == ".parquet" else ("pandas",)}[option]
+    missing = next((name for name in needed if find_spec(name) is None), None)
+    if missing is not None:
+        raise UsageError(f"--{option}: {path.suffix} files need {missing} (pip install {missing})")
+
+
+def _write_card(release: Any, path: Path) -> None:
+    form = "html" if path.suffix.lower() == ".html" else "markdown"
+    path.write_text(release.card(form), encoding="utf-8", errors="backslashreplace")
+
+
+def _write_numbers(release: Any, path: Path) -> None:
+    frame = release.to_frame("pandas")
+    if path.suffix.lower() == ".csv":
+        frame.to_csv(path, index=False, errors="backslashreplace")
+    else:
+        frame.to_parquet(path)
+
+
+def read_rows(path: Path, user: str, schema: Schema) -> Any:
     """A table on disk, of which nothing is read yet where the format allows it."""
     ending = path.suffix.lower()
     if not path.exists():
         raise UsageError(f"{path}: there is no such file")
-    if ending == ".csv":
-        try:
-            import polars
-        except ModuleNotFoundError:
-            import pandas
-
-            return pandas.read_csv(path)
-        return polars.scan_csv(path)
     formats = {".parquet": "parquet", ".feather": "feather", ".arrow": "ipc"}
+    if ending == ".csv":
+        return read_csv(path, user, schema)
     if ending not in formats:
         raise UsageError(f"{path}: the ending must be .parquet, .csv, .feather or .arrow")
     try:
         import pyarrow.dataset
     except ModuleNotFoundError:
         raise UsageError(f"{path}: {ending} files need pyarrow (pip install pyarrow)") from None
-    return pyarrow.dataset.dataset(path, format=formats[ending])
+    try:
+        return pyarrow.dataset.dataset(path, format=formats[ending])
+    except (OSError, ValueError):
+        raise UsageError(f"{path} is no {ending} file that can be read") from None
 
 
 def read_schema(path: Path) -> Any:
@@ -178,9 +210,11 @@ def read_schema(path: Path) -> Any:
     from userdp import tables
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path).removeprefix("\ufeff")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(f"--schema: {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"--schema: {error}") from None
     if path.suffix.lower() == ".toml":
         try:
             import tomllib  # type: ignore[import-not-found, unused-ignore]
@@ -193,6 +227,8 @@ def read_schema(path: Path) -> Any:
     else:
         try:
             content = json.loads(text)
+        except RecursionError:
+            raise UsageError(f"{path} is not JSON that can be read") from None
         except ValueError as error:
             raise UsageError(f"{path}: {error}") from None
     if not isinstance(content, dict) or not all(isinstance(column, dict) for column in content.values()):

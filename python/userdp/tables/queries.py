@@ -12,7 +12,7 @@ from userdp.exact.numbers import check_count, short_repr
 from userdp.tables.aggregates import Aggregate
 from userdp.tables.expressions import Expression, operand
 from userdp.tables.expressions import condition as read_condition
-from userdp.tables.schema import Schema, key_value, key_values
+from userdp.tables.schema import Schema, first_twice, key_value, key_values
 
 MOST_KEYS = 2**22
 RULES = ("random", "first")
@@ -42,7 +42,7 @@ class KeySet:
         if not 1 <= len(self.keys) <= MOST_KEYS:
             raise ValueError(f"a KeySet has from 1 to 2**22 keys; got {len(self.keys)}")
         if len(set(self.keys)) < len(self.keys):
-            raise ValueError("a KeySet has distinct keys; got one twice")
+            raise ValueError(f"a KeySet has distinct keys; got {short_repr(first_twice(self.keys))} twice")
         if len(set(map(len, self.keys))) > 1:
             raise ValueError("the keys of a KeySet have as many values as there are columns; got several lengths")
 

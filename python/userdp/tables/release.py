@@ -274,7 +274,7 @@ class Release(Shown):
             For a name that is no CDF, and a key that is not in the answer.
         """
         for answer in self._query.answers:
-            if answer.name == name and isinstance(answer.aggregate, Cdf):
+            if answer.name == _name(name) and isinstance(answer.aggregate, Cdf):
                 place = self._place(key)
                 inner = shares_below(self._bins(answer)[place : place + 1], WEIGHT)
                 return dict(zip(answer.aggregate.edges, self._at_all_points(answer, inner)[0].tolist(), strict=True))

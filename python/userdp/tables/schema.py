@@ -305,8 +305,18 @@ def key_values(values: Any, name: str) -> tuple[int | str | datetime.date, ...]:
         raise ValueError(f"{name} must be from 1 to 2**22 values; got {len(values)}")
     listed = tuple(key_value(value, name) for value in values)
     if len(set(listed)) < len(listed):
-        raise ValueError(f"{name} must be distinct; got one twice")
+        raise ValueError(f"{name} must be distinct; got {short_repr(first_twice(listed))} twice")
     return listed
+
+
+def first_twice(values: Sequence[Any]) -> Any:
+    """The first value that was there before."""
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
 
 
 def key_cell(value: Any, kind: str, name: str) -> int | str:
@@ -482,7 +492,7 @@ def category_values(values: Any, name: str) -> tuple[int | str, ...]:
         odd = next(value for value, item in zip(values, listed, strict=True) if item is None)
         raise TypeError(f"{name} must be integers below 2**53 or texts; got {short_repr(odd)}")
     if len(set(listed)) < len(listed):
-        raise ValueError(f"{name} must be distinct; got one twice")
+        raise ValueError(f"{name} must be distinct; got {short_repr(first_twice(listed))} twice")
     return listed  # type: ignore[return-value]
 
 
