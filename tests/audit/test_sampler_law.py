@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import re
@@ -504,3 +505,82 @@ def test_a_law_of_draws_that_nobody_uses() -> None:
     while not law.finished:
         law.step()
     assert law.law() == dict.fromkeys(range(3), F(1, 3))
+
+
+# --- what would hide a difference between laws
+
+HALF: dict[str, Any] = {"universe": (0, 1), "n_users": 1, "n_examples": 1, "epsilon": 0, "delta": 0}
+
+
+@pytest.mark.parametrize(
+    "texts", [("x" * 300 + "0", "x" * 300 + "1"), ("\ud800", "\\ud800")], ids=["long", "surrogate"]
+)
+def test_messages_are_told_apart_also_where_they_are_not_shown(texts: tuple[str, str]) -> None:
+    """Half of the mass raises with a message that tells the user's value: the exact divergence is 1/2."""
+
+    def mechanism(dataset: Any, bits: Any) -> int:
+        if bits(1):
+            return 0
+        raise ValueError(texts[dataset[0][0]])
+
+    report = audit_sampler_law(mechanism, **HALF)
+    assert report.holds is False
+    assert report.worst_delta.lower == 0.5
+    assert Report.from_json(report.to_json()).verify().finding == "consistent"
+
+
+def _seeded(dataset: Any, rng: Any) -> int:
+    rng.seed(dataset[0][0])
+    return int(rng.getrandbits(1))
+
+
+def _of_its_class(dataset: Any, rng: Any) -> bool:
+    return bool(type(rng)(dataset[0][0]).random() < 0.5)
+
+
+def _copied(dataset: Any, rng: Any) -> float:
+    return float(copy.deepcopy(rng).random())
+
+
+def _token(dataset: Any, source: Any) -> Any:
+    return source.token_urlsafe() if source.randbits(1) else dataset[0][0]
+
+
+def _single(dataset: Any, rng: Any) -> Any:
+    return float(rng.random(dtype=np.float32)) + dataset[0][0] if rng.integers(2) else 0
+
+
+def _dumped(dataset: Any, rng: Any) -> Any:
+    return 0 if rng.getrandbits(1) else (json.dumps(rng.random()), dataset[0][0])
+
+
+def _by_type(dataset: Any, rng: Any) -> Any:
+    return dataset[0][0] if type(rng.random()) is float else 0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "randomness"),
+    [
+        (_seeded, "random"),
+        (_of_its_class, "random"),
+        (_copied, "random"),
+        (_token, "secrets"),
+        (_single, "numpy"),
+        (_dumped, "random"),
+        (_by_type, "random"),
+    ],
+)
+def test_what_a_stand_in_cannot_do_is_refused_and_no_output(mechanism: Any, randomness: Any) -> None:
+    """Each gives away the user's value, by what would raise or be ignored with a stand-in."""
+    with pytest.raises(
+        ValueError, match=r"not known here|no function of the dataset|the stand-in for it|another dtype"
+    ):
+        audit_sampler_law(mechanism, **HALF, randomness=randomness, max_runs=2000)
+
+
+def test_bounds_of_integers_are_those_of_numpy() -> None:
+    """NumPy refuses them whatever is drawn."""
+    with pytest.raises(RuntimeError, match="high is out of bounds"):
+        audit_sampler_law(
+            lambda dataset, rng: int(rng.integers(0, 300, dtype="uint8")), **HALF, randomness="numpy", max_runs=2000
+        )

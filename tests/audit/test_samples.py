@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 import random
 import re
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 
 from userdp.audit import audit_samples, audit_time
 from userdp.audit.events import Raised, features, learn_event
+from userdp.audit.fresh import refuse_generators, seed_libraries
 from userdp.report import GuessReport, Report
 
 PAIR = (((0,), (0,)), ((1,), (0,)))
@@ -326,3 +329,99 @@ class Rows:
 
     def predict(self, X: Any) -> Any:
         return X @ self.sums
+
+
+# --- runs that are kept apart
+
+
+def test_runs_that_write_to_their_dataset_do_not_give_it_to_the_next() -> None:
+    """The sign of a mean with noise of scale 50 is private; were the noise kept, both means would walk away."""
+
+    def in_place(dataset: Any, rng: Any) -> bool:
+        dataset += 50 * rng.normal(size=3)
+        return bool(dataset.mean() > 0)
+
+    pair = (np.zeros(3), np.full(3, 0.01))
+    for seed in range(4):
+        report = audit_samples(
+            in_place, [pair], epsilon=1, rng="numpy", random_state=seed, draws=8000, training=1000, progress=False
+        )
+        # Right in every second case, whatever the event: a tail of 6 standard deviations.
+        found = report.estimate
+        assert abs(found.right - found.wrong) < 6 * math.sqrt(found.right + found.wrong + 1)
+    assert pair[0].tolist() == [0, 0, 0]
+
+
+def test_times_are_of_inputs_that_no_earlier_call_has_changed() -> None:
+    seen: list[int] = []
+
+    def growing(value: list[int]) -> None:
+        value.append(0)
+        seen.append(len(value))
+
+    audit_time(growing, inputs=([0], [0]), draws=50, training=20, random_state=1, progress=False)
+    assert set(seen) == {2}
+
+
+class HoldsGenerator:
+    def __init__(self, generator: Any) -> None:
+        self.generator = generator
+
+    def __call__(self, dataset: Any) -> int:
+        return int(self.generator.random() < 0.5)
+
+
+GLOBAL = np.random.default_rng(1)
+
+
+def uses_a_global_one(dataset: Any) -> int:
+    return int(GLOBAL.random() < 0.5)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        HoldsGenerator(np.random.default_rng(1)),
+        HoldsGenerator(np.random.RandomState(1)),
+        HoldsGenerator(random.Random(1)),
+        functools.partial(uses_a_global_one),
+        uses_a_global_one,
+    ],
+)
+def test_generators_are_not_copied_to_other_processes(mechanism: Any) -> None:
+    """Each worker would draw the same numbers, so that 32 draws would be counted as all of them."""
+
+    class Elsewhere(Executor):
+        pass
+
+    with pytest.raises(ValueError, match="holds a generator of random numbers"):
+        audit_samples(mechanism, [PAIR], epsilon=1, executor=Elsewhere(), draws=10, training=2)
+    with ThreadPoolExecutor(1) as executor:
+        assert audit_samples(mechanism, [PAIR], epsilon=1, executor=executor, draws=10, training=2).holds is None
+
+
+def test_generators_of_the_system_may_go_to_other_processes() -> None:
+    refuse_generators(HoldsGenerator(random.SystemRandom()))
+    refuse_generators(lambda: 0)  # cannot be written: the executor says so
+
+
+def test_global_generators_are_seeded_anew_in_other_processes() -> None:
+    before = np.random.get_state(), random.getstate()  # noqa: NPY002
+    seed_libraries(os.getpid())
+    assert repr(np.random.get_state()) == repr(before[0])  # noqa: NPY002
+    assert random.getstate() == before[1]
+    seed_libraries(-1)
+    try:
+        assert random.getstate() != before[1]
+    finally:
+        np.random.set_state(before[0])  # noqa: NPY002
+        random.setstate(before[1])
+
+
+def test_addresses_in_memory_are_no_outputs() -> None:
+    class Result:
+        pass
+
+    one, other = ([Result()], {"a": Result()}), ([Result()], {"a": Result()})
+    assert repr(one) != repr(other)
+    assert list(features(one)) == list(features(other))

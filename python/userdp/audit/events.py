@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ LABELS = 64
 """Values of a feature that are told apart, the most frequent ones."""
 CAUTION = 1.5
 """Standard deviations that counts of the training draws are moved towards no finding."""
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _STAKES = np.array([float(stake) for stake in STAKES])
 
 
@@ -76,7 +78,9 @@ def _low_bits(value: float) -> tuple[int, int]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating, np.bool_, Fraction)) and abs(value) < 2**1000
+    if isinstance(value, np.bool_):
+        return True
+    return isinstance(value, (int, float, np.integer, np.floating, Fraction)) and abs(value) < 2**1000
 
 
 def _members(output: Any) -> list[tuple[str, Any]] | None:
@@ -102,7 +106,8 @@ def _key(output: Any) -> Hashable:
         return float(output).hex()
     if isinstance(output, (bool, int, str, bytes, type(None), Raised)):
         return type(output).__name__, output
-    return repr(output)[:500]
+    # Addresses in memory are no output, and depend on what was made before.
+    return _ADDRESS.sub("", repr(output))[:500]
 
 
 def feature_of(output: Any, name: str) -> Hashable:

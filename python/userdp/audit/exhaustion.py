@@ -8,9 +8,10 @@ finished is known as a total: docs/proofs/sampler_laws.md.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
@@ -21,7 +22,10 @@ from userdp.exact.numbers import is_integer, short_repr
 MOST_SIZE_BITS = 4096
 """Of one drawn integer."""
 MOST_TEXT = 200
-"""Characters of the message of an exception that are kept."""
+"""Characters of the message of an exception that are shown."""
+UNREAD = "with a message that cannot be read"
+REPLAYS = 64
+"""Finished runs of a law that are run again on numbers in place of stand-ins, besides all that raised."""
 
 
 class Stopped(BaseException):
@@ -58,6 +62,11 @@ class Source:
         """Learn on which side of a cut the integer is: that of `find`, which `fits` knows again."""
         self.low, self.high = self._draws.side(self.number, self.low, self.high, find, fits)
 
+    @property
+    def given(self) -> int | None:
+        """The integer where nobody has to find it out."""
+        return self.low if self._draws.numbers_are_given else None
+
     def settle(self) -> int:
         """The integer itself."""
         self.low = self._draws.settled(self.number, self.low, self.high)
@@ -66,10 +75,11 @@ class Source:
 
 
 class Draws:
-    """The randomness of one run: a path that is written, and a stop where it ends."""
+    """The randomness of one run: a path that is written, and a stop where it ends; or numbers that are given."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._at, self._sources = path, 0, 0
+    def __init__(self, path: Path, given: Sequence[int] | None = None) -> None:
+        self._path, self._at, self._given = path, 0, given
+        self._known: list[Source | int] = []
         self.more: tuple[Step, Step, bool] | None = None
         """Both ways to go on where the run was stopped, and whether the integer itself was asked for."""
         self.restarted = False
@@ -78,17 +88,39 @@ class Draws:
 
     def source(self, size: int) -> Source:
         """A new uniform integer below a size."""
-        return Source(self, self._number(size), size)
+        number = self._number(size)
+        source = Source(self, number, size)
+        if self._given is not None:
+            source.low, source.high = self._given[number], self._given[number] + 1
+        self._known[number] = source
+        return source
 
     def integer(self, size: int) -> int:
         """A uniform integer below a size, itself."""
-        return self.settled(self._number(size), 0, size)
+        number = self._number(size)
+        value = self.settled(number, 0, size) if self._given is None else self._given[number]
+        self._known[number] = value
+        return value
 
     def _number(self, size: int) -> int:
         if size.bit_length() > MOST_SIZE_BITS + 1:
             self.refuse(f"the mechanism draws an integer of over {MOST_SIZE_BITS} bits at once")
-        self._sources += 1
-        return self._sources - 1
+        number = len(self._known)
+        if self._given is not None and (number >= len(self._given) or self._given[number] >= size):
+            self.refuse(NO_FUNCTION)
+        self._known.append(0)
+        return number
+
+    @property
+    def numbers_are_given(self) -> bool:
+        """Whether this run has numbers in place of stand-ins."""
+        return self._given is not None
+
+    def numbers(self) -> list[tuple[int, int]] | None:
+        """What is known of the integers at the end of a run, if a stand-in was among them."""
+        if not any(isinstance(one, Source) for one in self._known):
+            return None
+        return [(one.low, one.high) if isinstance(one, Source) else (one, one + 1) for one in self._known]
 
     def settled(self, number: int, low: int, high: int) -> int:
         """The draw of this number in range(low, high), by halves."""
@@ -209,6 +241,15 @@ class Outputs:
         return found
 
 
+def _message(error: Exception) -> str:
+    """The message of an exception; what cannot be shown in full has its digest, so that no two become one."""
+    text = str(error)
+    shown = printable(text)[:MOST_TEXT]
+    if shown == text != UNREAD:
+        return shown
+    return f"{shown} (SHA-256 {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()})"
+
+
 @dataclass(frozen=True)
 class Ends:
     """Of a path at whose end an integer in range(low, high) is needed: the outputs for some of these."""
@@ -244,6 +285,7 @@ class Exhaustion:
         """The mass of what is not explored."""
         self.runs = 0
         self._first: tuple[Path, int] | None = None
+        self._replays = 0
 
     @property
     def finished(self) -> bool:
@@ -332,6 +374,13 @@ class Exhaustion:
         """Run along a path: the output's number, both ways to go on, or None when the run starts again."""
         self.runs += 1
         draws = Draws(path)
+        found = self._outcome(draws)
+        if isinstance(found, int):
+            self._check_stand_ins(draws, found)
+        return found
+
+    def _outcome(self, draws: Draws) -> int | tuple[Step, Step, bool] | None:
+        """What a run comes to."""
         output: Any = _NOTHING
         error: Exception | None = None
         said, ended = "", False
@@ -345,11 +394,11 @@ class Exhaustion:
         except Exception as raised:
             error, ended = raised, True
             try:  # a message may hold a stand-in for a drawn number
-                said = printable(str(raised))[:MOST_TEXT]
+                said = _message(raised)
             except Stopped:
                 ended = not draws.stopped
             except Exception:
-                said = "with a message that cannot be read"
+                said = UNREAD
         if draws.refusal is not None:
             raise ValueError(draws.refusal)
         if ended and draws.stopped:
@@ -359,3 +408,16 @@ class Exhaustion:
         if draws.stopped:
             return draws.more
         return self._outputs.number_of(output) if error is None else self._outputs.raised(error, said)
+
+    def _check_stand_ins(self, draws: Draws, found: int) -> None:
+        """Run again on numbers that the run would have seen: what takes them must not tell them from stand-ins."""
+        known = draws.numbers()
+        if known is None or (self._replays >= REPLAYS and found not in self._outputs.errors):
+            return
+        self._replays += 1
+        again = Draws((), [high - 1 if self._replays % 2 else low for low, high in known])
+        if self._outcome(again) != found:
+            raise ValueError(
+                "the mechanism does something else with a drawn number than with the stand-in for it: it asks for "
+                "type(x), or hands x to compiled code that does; write float(x) or int(x) there"
+            )

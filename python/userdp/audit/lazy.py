@@ -31,14 +31,16 @@ _COMPARED = (int, float, bool, Fraction, Decimal, np.integer, np.floating, np.bo
 _NO_NUMBERS = (str, bytes, type(None), tuple, list, dict, set)
 
 
-def uniform_float(source: Source) -> LazyFloat:
-    """The stand-in for source / 2^53."""
+def uniform_float(source: Source) -> Any:
+    """The stand-in for source / 2^53; the float itself where the integer is given."""
+    if source.given is not None:
+        return source.given * 2.0**-RESOLUTION
     return LazyFloat(source, (lambda k: k * 2.0**-RESOLUTION,))
 
 
-def uniform_integer(source: Source) -> LazyInt:
-    """The stand-in for the source itself."""
-    return LazyInt(source, ())
+def uniform_integer(source: Source) -> Any:
+    """The stand-in for the source itself, or the integer."""
+    return LazyInt(source, ()) if source.given is None else source.given
 
 
 def settled(output: Any) -> Any:

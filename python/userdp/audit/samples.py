@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -16,6 +17,7 @@ import numpy as np
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.finite import mechanism_name
 from userdp.audit.events import Event, Guess, Raised, learn_event
+from userdp.audit.fresh import fresh, refuse_generators, seed_libraries
 from userdp.audit.guesses import Counts, claim_refuted, epsilon_below
 from userdp.exact.epsilon import ln_float, upper
 from userdp.exact.numbers import (
@@ -34,8 +36,8 @@ from userdp.report.guesses import Access, Guesses, GuessReport
 from userdp.runtime import Progress, progress_bar
 
 Generator: TypeAlias = Literal["random", "numpy"]
-Draws: TypeAlias = Callable[[Sequence[Any]], Iterator[Any]]
-"""Runs something on each of some datasets, and gives the outputs in their order."""
+Draws: TypeAlias = Callable[[Sequence[Callable[[], Any]]], Iterator[Any]]
+"""Runs something on each of some datasets, which are made for the run, and gives the outputs in their order."""
 
 BATCH = 256
 """Draws between two looks at the wealth; looks cost nothing but time."""
@@ -68,7 +70,7 @@ def audit_samples(
     ----------
     mechanism : callable
         ``mechanism(dataset)``, or ``mechanism(dataset, rng)`` if `rng` is given. It may return anything. What it
-        raises is an output: the type of the error is what is seen.
+        raises is an output: the type of the error is what is seen. Each run is given a dataset of its own.
     pairs : iterable of pairs
         Neighboring datasets ``(x, x2)``, at most 1,000 pairs. Whether they are neighbors is the caller's affair.
     epsilon : float, int, Fraction, decimal string or LogRatio
@@ -93,7 +95,7 @@ def audit_samples(
     random_state : int, optional
         Seeds the coins and `rng`, for tests. A mechanism that uses the same seed sees the coins.
     executor : concurrent.futures.Executor, optional
-        Where the mechanism is run; for processes it must be picklable.
+        Where the mechanism is run; for processes it must be picklable, and hold no generator, which each would copy.
     name : str, optional
         What the report calls the mechanism.
     progress : bool, callable or None
@@ -231,6 +233,7 @@ def guess_coins(
     if draws > MOST_DRAWS:
         raise ValueError(f"draws must be at most {MOST_DRAWS:,}; got {draws:,}")
     training = 0 if event is not None else check_count(training, "training", 2 * len(pairs))
+    pairs = [(fresh(one), fresh(other)) for one, other in pairs]
     with progress_bar(progress, "audit by samples") as show:
         pair, guess = pairs[0], event
         if guess is None:
@@ -352,10 +355,12 @@ class _Runs:
     ) -> None:
         if not callable(mechanism):
             raise TypeError(f"mechanism must be callable; got {short_repr(mechanism)}")
+        if executor is not None and not isinstance(executor, ThreadPoolExecutor):
+            refuse_generators(mechanism)
         self._one = _One(mechanism, rng, random_state)
         self._executor = executor
 
-    def __call__(self, datasets: Sequence[Any]) -> Iterator[Any]:
+    def __call__(self, datasets: Sequence[Callable[[], Any]]) -> Iterator[Any]:
         if self._executor is None:
             return map(self._one, datasets)
         parts = [datasets[start : start + 32] for start in range(0, len(datasets), 32)]
@@ -366,20 +371,26 @@ class _One:
     """One run; a worker process makes a generator of its own."""
 
     def __init__(self, mechanism: Any, rng: Generator | None, random_state: int | None) -> None:
-        self._mechanism, self._rng, self._state = mechanism, rng, random_state
-        self._made: Any = None
+        self._mechanism, self._rng, self._home = mechanism, rng, os.getpid()
+        seed = None if random_state is None else random_state + 1
+        self._made = _generator(rng, seed)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_mechanism": self._mechanism, "_rng": self._rng, "_state": None, "_made": None}
+        return {"_mechanism": self._mechanism, "_rng": self._rng, "_home": self._home, "_made": None}
 
-    def __call__(self, dataset: Any) -> Any:
+    def __call__(self, dataset: Callable[[], Any]) -> Any:
+        given = dataset()
         if self._rng is not None and self._made is None:
-            seed = None if self._state is None else self._state + 1
-            self._made = random.Random(seed) if self._rng == "random" else np.random.default_rng(seed)
+            self._made = _generator(self._rng, None)
         try:
-            return self._mechanism(dataset) if self._rng is None else self._mechanism(dataset, self._made)
+            return self._mechanism(given) if self._rng is None else self._mechanism(given, self._made)
         except Exception as error:
             return Raised(type(error).__name__)
 
-    def many(self, datasets: Sequence[Any]) -> list[Any]:
+    def many(self, datasets: Sequence[Callable[[], Any]]) -> list[Any]:
+        seed_libraries(self._home)
         return list(map(self, datasets))
+
+
+def _generator(rng: Generator | None, seed: int | None) -> Any:
+    return None if rng is None else random.Random(seed) if rng == "random" else np.random.default_rng(seed)

@@ -14,11 +14,13 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from userdp.audit.exhaustion import MOST_SIZE_BITS, Bits, Draws
+from userdp.audit.exhaustion import MOST_SIZE_BITS, Bits, Draws, Stopped
 from userdp.audit.lazy import RESOLUTION, uniform_float, uniform_integer
 from userdp.exact.numbers import is_integer
 from userdp.runtime import shape_of
 
+_NUMPY = np.random.default_rng(0)
+"""Says what NumPy raises; what it draws is thrown away."""
 Randomness = Literal["bits", "lazy-bits", "random", "secrets", "numpy"]
 
 
@@ -37,13 +39,20 @@ class RandomStandIn(random.SystemRandom):
     All methods of `random.Random` are Python's own, on top of those here.
     """
 
-    _draws: Draws
+    gauss_next: float | None
 
-    @classmethod
-    def of(cls, draws: Draws) -> RandomStandIn:
-        made = cls()
-        made._draws = draws
-        return made
+    def __init__(self, draws: Any = None) -> None:
+        if not isinstance(draws, Draws):
+            raise Stopped  # the program makes a generator of this class, whose randomness would not be known
+        self._draws, self.gauss_next = draws, None
+
+    def _refused(self, *given: Any, **options: Any) -> NoReturn:
+        self._draws.refuse(
+            "the mechanism seeds or copies its generator, or asks for the generator's state; what is drawn then is not "
+            "known here"
+        )
+
+    seed = getstate = setstate = _refused
 
     def random(self) -> Any:
         """A stand-in for a multiple of 2^-53 in [0, 1)."""
@@ -74,9 +83,17 @@ class SecretsStandIn:
     compare_digest = staticmethod(hmac.compare_digest)
 
     def __init__(self, draws: Draws) -> None:
-        self._draws, self._random = draws, RandomStandIn.of(draws)
+        self._draws, self._random = draws, RandomStandIn(draws)
         self.randbits, self.choice = self._random.getrandbits, self._random.choice
         self.restart = draws.restart
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._draws.refuse(
+            f"the mechanism asks secrets for {name!r}, whose draws are not known here; known are randbits, randbelow, "
+            "choice, token_bytes, token_hex and SystemRandom"
+        )
 
     def SystemRandom(self) -> RandomStandIn:  # the name of the class it stands for
         """The generator behind the functions."""
@@ -115,8 +132,10 @@ class NumPyStandIn:
             "random_sample, uniform, integers, choice and bytes"
         )
 
-    def random(self, size: Any = None) -> Any:
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Multiples of 2^-53 in [0, 1)."""
+        if out is not None or np.dtype(dtype) != np.float64:
+            self._draws.refuse("the mechanism asks NumPy's generator for 'random' of another dtype, or with out=")
         if size is None:
             return uniform_float(self._draws.source(1 << RESOLUTION))
         shape = shape_of(size)
@@ -138,20 +157,23 @@ class NumPyStandIn:
         least, beyond = (0, low) if high is None else (low, high)
         if not is_integer(least) or not is_integer(beyond):
             self._draws.refuse("the mechanism asks NumPy's generator for 'integers' with bounds that are not integers")
+        _NUMPY.integers(low, high, None, dtype, endpoint)  # raises what NumPy raises
         choices = int(beyond) - int(least) + int(endpoint)
-        if choices <= 0:
-            raise ValueError("low > high" if endpoint else "low >= high")
         if size is None:
             return np.dtype(dtype).type(int(least) + self._draws.integer(choices))
         shape = shape_of(size)
         drawn = [int(least) + self._draws.integer(choices) for _ in range(int(np.prod(shape)))]
         return np.array(drawn, dtype=dtype).reshape(shape)
 
-    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
+    def choice(
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+    ) -> Any:
         """Elements by NumPy's rule: the first place where a uniform float is below the cumulative sums."""
         if size is not None and not replace:
             self._draws.refuse("the mechanism asks NumPy's generator for 'choice' without replacement")
-        np.random.default_rng(0).choice(a, size, replace, p)  # raises what NumPy raises
+        if axis != 0:
+            self._draws.refuse("the mechanism asks NumPy's generator for 'choice' along another axis")
+        _NUMPY.choice(a, size, replace, p)  # raises what NumPy raises
         count = int(a) if np.ndim(a) == 0 else len(a)
         shape = () if size is None else shape_of(size)
         places = np.array([self._place(count, p) for _ in range(int(np.prod(shape)))], dtype=np.int64).reshape(shape)
@@ -175,7 +197,7 @@ class NumPyStandIn:
 STAND_INS: Mapping[str, Callable[[Draws], Any]] = {
     "bits": Bits,
     "lazy-bits": LazyBits,
-    "random": RandomStandIn.of,
+    "random": RandomStandIn,
     "secrets": SecretsStandIn,
     "numpy": NumPyStandIn,
 }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from userdp.algorithms.finite import mechanism_name
+from userdp.audit.fresh import fresh
 from userdp.audit.samples import Question, guess_coins, read_alphas
 from userdp.exact.numbers import Delta, PrivacyLevel, short_repr
 from userdp.report.guesses import GuessReport
@@ -38,8 +39,8 @@ def audit_time(
     Parameters
     ----------
     target : callable or sequence of str
-        ``target(value)``, whose result is thrown away, or a command, which reads the input from its standard input. A
-        command is started anew for each draw, and must end within a minute.
+        ``target(value)``, which is given a value of its own and whose result is thrown away, or a command, which reads
+        the input from its standard input. A command is started anew for each draw, and must end within a minute.
     inputs : pair
         The two inputs; of a command two texts or two byte strings of the same length, as reading takes time too.
     draws, training : int
@@ -90,7 +91,7 @@ def audit_time(
         "time", "inputs", PrivacyLevel(Fraction(1), Fraction(0)), Fraction(0), called if name is None else name
     )
     coins = np.random.default_rng(random_state)
-    timed([inputs[0], inputs[1]] * 3)  # what only the first call does
+    timed([fresh(inputs[0]), fresh(inputs[1])] * 3)  # what only the first call does
     if control:
         alike = guess_coins(
             timed,
@@ -127,10 +128,11 @@ class _Function:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
-    def __call__(self, values: Sequence[Any]) -> Iterator[float]:
+    def __call__(self, values: Sequence[Callable[[], Any]]) -> Iterator[float]:
         function, clock = self._function, time.perf_counter_ns
         found = []
-        for value in values:
+        for make in values:
+            value = make()
             start = clock()
             function(value)
             found.append(float(clock() - start))
@@ -153,8 +155,8 @@ class _Command:
                 f"{len(texts[0])} and {len(texts[1])} bytes"
             )
 
-    def __call__(self, values: Sequence[Any]) -> Iterator[float]:
-        return map(self._one, values)
+    def __call__(self, values: Sequence[Callable[[], Any]]) -> Iterator[float]:
+        return (self._one(make()) for make in values)
 
     def _one(self, value: Any) -> float:
         text = value.encode() if isinstance(value, str) else value
