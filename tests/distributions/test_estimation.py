@@ -242,6 +242,14 @@ def test_parts_sum_to_epsilon(name):
     assert learner.users_needed() > 0
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_failure_below_all_weights_is_not_promised(name):
+    """Weights have 64 bits: among two or more candidates no draw fails less often than by 2**-66."""
+    learner = LEARNERS[name][0]().set_params(beta=2.0**-66)
+    with pytest.raises(ValueError, match="beta is too small for weights of 64 bits"):
+        learner.users_needed()
+
+
 def test_the_methods_compare_in_users_as_stated():
     def needed(method):
         return DiscreteDistribution(epsilon=0.01, n_symbols=3, m=100, alpha=0.1, method=method)

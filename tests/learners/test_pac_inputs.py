@@ -32,6 +32,28 @@ def test_users_needed() -> None:
         assert learner.users_needed() == int(np.ceil(40 * np.log(odds)))
 
 
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("epsilon", [1, 20, 47, 87])
+def test_a_failure_below_all_weights_is_not_promised(mechanism: str, epsilon: int) -> None:
+    """However many users agree, the other hypotheses are drawn at least so often, by the exact distribution."""
+    n = 600
+
+    def learner(beta: Any) -> RealizablePACClassifier:
+        return RealizablePACClassifier(epsilon=epsilon, concepts=Thresholds(3), m=2, mechanism=mechanism, beta=beta)
+
+    # Both rows of everybody are right above 2 only.
+    X, y = np.array([[2], [3]] * n), [0, 1] * n
+    missed = 1 - learner(0.1).output_distribution(X, y, groups=np.repeat(np.arange(n), 2)).fractions()[2]
+    assert 2.0**-66 < missed < 2.0**-28
+    for beta in (3 * missed * Fraction(99, 100), Fraction(1, 10**300)):
+        with pytest.raises(ValueError, match=r"beta is too small for weights of 64 bits: .* among 4 candidates needs"):
+            learner(beta).users_needed()
+    # What is promised is kept.
+    least = 12 * 2.0 ** -(max(64 - epsilon / (2 * np.log(2)), 32) - 1)
+    assert learner(least * 1.001).users_needed() > 0
+    assert 3 * missed <= least
+
+
 X, Y, GROUPS = np.array([[1], [2], [3], [4]]), [0, 1, 1, 0], [0, 0, 1, 1]
 
 

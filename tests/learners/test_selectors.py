@@ -322,6 +322,21 @@ def test_users_needed():
         )
 
 
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_a_failure_below_all_weights_is_not_promised(mechanism):
+    def selector(beta):
+        return HypothesisSelector(
+            epsilon=20, candidates=[[0, 1], [1, 0]], m=1, tau=1, granularity=1, mechanism=mechanism, beta=beta
+        )
+
+    n = 500
+    missed = selector(0.1).output_distribution(np.ones((n, 1)), groups=np.arange(n)).fractions()[1]
+    assert missed > 2.0**-66
+    with pytest.raises(ValueError, match="among 2 candidates needs"):
+        selector(float(3 * missed * Fraction(99, 100))).users_needed()
+    assert selector(1e-12).users_needed() > 0
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

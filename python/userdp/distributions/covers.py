@@ -148,7 +148,13 @@ class DistributionEstimator(UserLevelEstimator):
         )
 
     def users_needed(self) -> int:
-        """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
+        """Users for which the guarantee of the class is proved; practice needs far fewer. Needs `m`.
+
+        Raises
+        ------
+        ValueError
+            For a beta that is too small for weights of 64 bits, however many users there are.
+        """
         self._check_parameters()
         selections = self._selections()
         budget = split_budget(self.epsilon, selections.shares)

@@ -6,6 +6,7 @@ So what is best depends on what a ledger counts, which is public (decision 0036)
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from fractions import Fraction
@@ -87,6 +88,23 @@ class ScoreSelector(UserLevelEstimator):
             )
 
         return refused
+
+
+WEIGHT_BITS = 64
+"""A candidate that is so many bits of weight worse than the best one counts as just that much worse."""
+
+
+def check_likely_enough(beta: float, n_candidates: int, epsilon: ExactEpsilon) -> None:
+    """Refuse a probability of failure that no number of users brings about, as weights end somewhere."""
+    # The worst weight is within a unit of score of 64 bits, a unit being epsilon / (2 ln 2) bits at most, and never
+    # above 2**-32 (docs/proofs/exponential_mechanism.md); a bit is left for roundings. A third of beta is for the draw.
+    bits = max(WEIGHT_BITS - float(epsilon) / (2 * math.log(2)), WEIGHT_BITS / 2) - 1
+    least = 3 * n_candidates * 2**-bits
+    if beta < least:
+        raise ValueError(
+            f"beta is too small for weights of {WEIGHT_BITS} bits: however many users there are, a choice among "
+            f"{n_candidates} candidates needs {least:.3g} of it; got {beta:.3g}"
+        )
 
 
 def drawn_by(flips: bool) -> dict[str, Any]:

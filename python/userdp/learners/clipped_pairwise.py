@@ -17,7 +17,7 @@ from userdp import _core
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ExactEpsilon, ReleasePlan
-from userdp.estimators.selection import ScoreSelector, choice_by_scores, drawn_by
+from userdp.estimators.selection import ScoreSelector, check_likely_enough, choice_by_scores, drawn_by
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import check_count, exact_number, parse_positive, short_repr
 from userdp.exceptions import BudgetError
@@ -57,6 +57,7 @@ def users_needed(
     # mechanism misses the best score by more than 0.1 alpha n m, that a pair of the good candidate exceeds 0.2 alpha n
     # m, and that a witness against a bad candidate falls below 0.4 alpha n m. Permute-and-flip misses by so much with
     # half of the probability, which has 3 K / (2 beta) in the first place (docs/proofs/permute_and_flip.md).
+    check_likely_enough(beta, n_candidates, epsilon)
     logarithm = math.log(3 * n_candidates / beta)
     tail = logarithm - math.log(2) if flips else logarithm
     private = 40 * float(tau) * tail / (float(epsilon) * alpha * m)
@@ -272,7 +273,13 @@ class SymbolSelector(ScoreSelector):
         return {"selected_": drawn}
 
     def users_needed(self) -> int:
-        """Return for how many users the guarantee of the class is proved; practice needs far fewer. Needs `m`."""
+        """Return for how many users the guarantee of the class is proved; practice needs far fewer. Needs `m`.
+
+        Raises
+        ------
+        ValueError
+            For a beta that is too small for weights of 64 bits, however many users there are.
+        """
         frozen = self._frozen()
         frozen._check_parameters()
         m = check_count(frozen.m, "m")

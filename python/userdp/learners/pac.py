@@ -17,7 +17,7 @@ from userdp.estimators import fields
 from userdp.estimators.base import PointReader, UserLevelClassifier, check_rising
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed
-from userdp.estimators.selection import FITTED_DOC, ScoreSelector, choice_by_scores, drawn_by
+from userdp.estimators.selection import FITTED_DOC, ScoreSelector, check_likely_enough, choice_by_scores, drawn_by
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
 from userdp.exceptions import BudgetError
@@ -162,10 +162,16 @@ class RealizablePACClassifier(ConceptClassifier):
             With so many users the hypothesis that is drawn has an error of at most alpha with probability at least
             1 - beta, if the users' rows are independent draws and some hypothesis has an error of at most alpha / 100.
             A representation adds the probability that it lacks such a hypothesis.
+
+        Raises
+        ------
+        ValueError
+            For a beta that is too small for weights of 64 bits, however many users there are.
         """
         self._check_parameters()
         size, failure = self.hypotheses.size, open_unit_interval(self.beta, "beta") / 3
         epsilon = float(positive_epsilon(self.epsilon))
+        check_likely_enough(float(self.beta), size, positive_epsilon(self.epsilon))
         # The best hypothesis looks bad; some bad one looks good; the mechanism is far off: beta / 3 each.
         tail = size / (2 * failure) if self._flips() else size / failure  # docs/proofs/permute_and_flip.md
         users = max(37.5 * math.log(1 / failure), 4.5 * math.log(size / failure), 40 / epsilon * math.log(tail))
