@@ -130,6 +130,50 @@ def test_a_failure_keeps_no_other_exception(monkeypatch: pytest.MonkeyPatch) -> 
     assert caught.value.__cause__ is None
 
 
+class NoError(BaseException):
+    """As polars' panics, which are no `Exception`."""
+
+
+@pytest.mark.parametrize("kind", [ValueError, NoError, SystemExit, RecursionError])
+def test_what_a_lazy_frame_raises_shows_no_row(kind: type[BaseException]) -> None:
+    def fails(column: Any) -> Any:
+        raise kind(f"cannot read {column.to_list()}")
+
+    frame = pl.DataFrame({"who": [1, 2], "x": [0.25, 0.5]}).lazy()
+    frame = frame.with_columns(pl.col("x").map_batches(fails, return_dtype=pl.Float64))
+    people = Session(frame, user="who", schema=X, epsilon=1)
+    with pytest.raises(RuntimeError, match="could not be read to its end") as caught:
+        people.release(Query().agg(level=mean("x")))
+    assert caught.value.__context__ is None
+    assert people.remaining()["epsilon"] == 0
+
+
+def test_whoever_stops_a_release_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    people = Session(ids([1, 2]), user="who", schema=X, epsilon=1)
+
+    def stopped(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("userdp.tables.session.add_up", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        people.release(Query().agg(people=count_users()))
+    assert people.remaining()["epsilon"] == 0
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_categories_of_numbers_and_texts_come_in_frames(backend: str) -> None:
+    """Columns of polars and Arrow have one type: there numbers are texts."""
+    pytest.importorskip(backend)
+    people = Session(
+        ids([1, 2]).assign(size=["s", None]), user="who", schema=Schema(size=category([3, "s"])), epsilon=9
+    )
+    release = people.release(Query().group_by("size").agg(people=count_users()))
+    wanted = [3, "s"] if backend == "pandas" else ["3", "s"]
+    for frame in (release.to_frame(backend), release.intervals(backend=backend)):
+        column = frame["size"]
+        assert (column.to_pylist() if backend == "pyarrow" else column.to_list()) == wanted
+
+
 def test_columns_of_intervals_have_names_of_their_own() -> None:
     people = Session(ids([1, 2]), user="who", schema=X, epsilon=1)
     with pytest.raises(ValueError, match="'x_low' is a column of the answer's intervals"):

@@ -37,7 +37,8 @@ class Shown(ABC):
         Returns
         -------
         data frame
-            Exact numbers as floats, and integers from 2**63 on too. What is unknown is missing.
+            Exact numbers as floats, and integers from 2**63 on too. What is unknown is missing. But for pandas a column
+            of numbers and texts is one of texts.
         """
         rows = [dict(row) for row in self._rows()]
         names = list(dict.fromkeys(name for row in rows for name in row))
@@ -55,8 +56,10 @@ def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:
     import narwhals
 
     for name in BACKENDS if backend is None else (backend,):
+        # Columns of pandas hold anything, those of others values of one type.
+        given = columns if name == "pandas" else {key: _of_one_type(values) for key, values in columns.items()}
         try:
-            return narwhals.from_dict(columns, backend=name).to_native()  # type: ignore[arg-type]
+            return narwhals.from_dict(given, backend=name).to_native()  # type: ignore[arg-type]
         except ModuleNotFoundError:
             continue
         except (TypeError, ValueError, AttributeError) as error:
@@ -65,6 +68,14 @@ def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:
             raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {short_repr(backend)}") from error
     needed = BACKENDS[0] if backend is None else backend
     raise ImportError(f"to_frame needs a library of data frames, such as {needed}: pip install 'userdp[frame]'")
+
+
+def _of_one_type(values: Sequence[Any]) -> Sequence[Any]:
+    """The values, or where there are texts among others, texts."""
+    texts = sum(isinstance(value, str) for value in values)
+    if texts in (0, len(values)):
+        return values
+    return [value if value is None else str(value) for value in values]
 
 
 def _cell(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -479,8 +478,12 @@ class Session:
         """Charge, then read the table and draw; whatever goes wrong then is one error without a reason."""
         self.ledger.spend(cost, label, neighbors=self.neighbors)
         drawn = None
-        with contextlib.suppress(Exception):
+        try:
             drawn = reads()
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # polars' panics, and whatever a lazy frame runs, are of the rows as well
+            pass
         if drawn is None:
             # Outside of any handler: an exception keeps the one that was being handled, and that one shows rows.
             raise RuntimeError(FAILED)
