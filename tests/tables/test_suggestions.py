@@ -245,3 +245,15 @@ def test_a_large_epsilon_takes_what_has_no_distance(composition: str) -> None:
     plan = people.plan(Query().agg(people=count_users()), epsilon=200)
     assert plan.cost.epsilon is not None
     assert people.ledger.can_spend(plan.cost)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "exact"])
+def test_beside_a_tiny_epsilon_the_lowest_bound_is_best(composition: str) -> None:
+    """No total of 50 users is as large as such noise, whatever was drawn; doubles do not reach it."""
+    frame = pd.DataFrame({"who": range(50), "x": 1.0})
+    for then in ("1e-400", "1e-310", "1e-200"):
+        people = Session(
+            frame, user="who", schema=Schema(x=number(0, 1)), epsilon=1, delta="1e-6", composition=composition
+        )
+        assert people.suggest_bound(Query().agg(n=count_rows(2**32)), epsilon="1/2", then=then).bound == 1

@@ -46,6 +46,7 @@ _T = TypeVar("_T")
 MEMORY = 2**30
 WORTHLESS = 2**20
 """A default release does not take what is left where that is below this part of the budget."""
+LEAST_EPSILON = 2.0**-100
 SPENT = "the budget is spent: nothing is left for another release"
 FAILED = (
     "the table could not be read to its end. The release is charged all the same, because whether it fails may depend "
@@ -439,7 +440,8 @@ class Session:
         source = source_of(random_state)
         search = search_of(query, self._schema)
         noise = noise_of(search, self.neighbors, self._budget(query, epsilon, None, rho, mu2))
-        deviation = math.sqrt(2) / float(nonzero_level(then, "then"))
+        # Beside any smaller one no total counts.
+        deviation = math.sqrt(2) / max(float(nonzero_level(then, "then")), LEAST_EPSILON)
         label = f"bound of {', '.join(query.aggregates)}" if name is None else str(name)
 
         def drawn(sums: Sums) -> int:
