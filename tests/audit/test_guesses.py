@@ -23,6 +23,7 @@ from userdp.audit.guesses import (
     wealth_below,
 )
 from userdp.checker import guesses as checker
+from userdp.checker.values import Problem
 from userdp.exact.numbers import PrivacyLevel
 
 F = Fraction
@@ -284,3 +285,38 @@ def test_counts_that_do_not_fit(arguments: Any, error: type[Exception], words: s
 def test_errors_that_prove_nothing(keywords: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         one_run_epsilon(100, 100, 100, **keywords)
+
+
+def _written(access: str, test: str, canaries: int, verdict: tuple[int, int], estimate: tuple[int, int]) -> Any:
+    nothing = {"ratio": "1", "exponent": "0"}
+    parts = {
+        name: {"alpha": alpha, "right": right, "wrong": wrong, "none": 0, "epsilon": nothing}
+        for name, alpha, (right, wrong) in (("verdict", "1/1000000000", verdict), ("estimate", "1/20", estimate))
+    }
+    return {
+        **{"mechanism": "m", "about": "a", "neighbors": "replace", "access": access, "test": test, "sides": 2},
+        **{
+            "delta": "0",
+            "holds": None,
+            "canaries": canaries,
+            "epsilon_level": {"ratio": "2", "exponent": "0"},
+            **parts,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("access", "test", "canaries"), [("samples", "anytime", 0), ("one-run", "fixed", 50), ("one-run", "anytime", 50)]
+)
+def test_both_bounds_are_of_the_same_guesses(access: str, test: str, canaries: int) -> None:
+    """Draws are counted once; only in one run with stops, one part may be a beginning of the other."""
+    checker.check_guesses(_written(access, test, canaries, (6, 4), (6, 4)))
+    for verdict, estimate in (((6, 4), (5, 5)), ((6, 4), (8, 3)), ((5, 4), (6, 3))):
+        with pytest.raises(Problem, match="not of the same guesses"):
+            checker.check_guesses(_written(access, test, canaries, verdict, estimate))
+    longer = _written(access, test, canaries, (6, 4), (7, 4))
+    if test == "anytime" and canaries:
+        checker.check_guesses(longer)
+    else:
+        with pytest.raises(Problem, match="not of the same guesses"):
+            checker.check_guesses(longer)

@@ -7,12 +7,16 @@ is added to it hides nothing.
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 import numpy as np
 
@@ -205,7 +209,7 @@ def _members(value: Any) -> list[tuple[Any, Any]] | None:
         return list(enumerate(listed)) if isinstance(listed, list) else None
     if module in ("polars", "pyarrow") and hasattr(value, "to_list" if module == "polars" else "to_pylist"):
         return list(enumerate(value.to_list() if module == "polars" else value.to_pylist()))
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, deque, ValuesView, KeysView, ItemsView)):
         return list(enumerate(value))
     return None
 
@@ -267,9 +271,24 @@ def label_of(key: Any) -> Hashable:
 
 
 def entry_of(value: Any) -> Entry:
-    """A number exactly; anything else in words."""
+    """A number exactly; what is told apart by its text, in words.
+
+    Raises
+    ------
+    UnreadableOutput
+        For everything else: a text of it, such as that of a fitted model, need not say what it holds.
+    """
     entry = flat_entry(value)
-    return f"{type(value).__name__} {value!r}" if entry is None else entry
+    if entry is not None:
+        return entry
+    if isinstance(value, Enum):
+        return f"{type(value).__name__} {value.name!r}"
+    if not isinstance(value, _IN_WORDS):
+        raise UnreadableOutput(
+            f"an output, or a part of it, is of the type {type(value).__name__}, which is no number; return the "
+            "numbers that are released"
+        )
+    return f"{type(value).__name__} {value!r}"
 
 
 def flat_entry(value: Any) -> Entry | None:
@@ -291,6 +310,10 @@ def flat_entry(value: Any) -> Entry | None:
         return Fraction(int(value.numerator), int(value.denominator))
     if type(value).__name__ in ("NAType", "NaTType"):
         return "nothing"
+    if isinstance(value, str):  # of another class
+        return _READERS[str](str.__str__(value))
+    if isinstance(value, bytes):
+        return _READERS[bytes](memoryview(value).tobytes())
     return None
 
 
@@ -304,6 +327,8 @@ def _of_decimal(value: Decimal) -> Entry:
     return Fraction(value) if value.is_finite() else _of_float(float(value) if not value.is_nan() else NAN)
 
 
+_IN_WORDS = (datetime.date, datetime.time, UUID, bytearray, range, slice, np.datetime64)
+"""What is no number, and differs from its like exactly if its text does."""
 _READERS: dict[type, Callable[[Any], Entry]] = {
     int: lambda value: value,
     bool: int,

@@ -59,6 +59,40 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
+def remade(function: Any) -> Any:
+    """A copy of a function with what it could keep between calls: its closure, defaults, globals or attributes.
+
+    Where something cannot be copied, the copy shares it.
+    """
+    if not isinstance(function, types.FunctionType):
+        return _copy_of(function)
+    names = {**function.__globals__}
+    for name in function.__code__.co_names:
+        if name in names:
+            names[name] = _copy_of(names[name])
+    cells = tuple(map(_cell, function.__closure__ or ()))
+    made = types.FunctionType(function.__code__, names, function.__name__, _copy_of(function.__defaults__), cells)
+    made.__kwdefaults__ = _copy_of(function.__kwdefaults__)
+    made.__dict__.update(_copy_of(function.__dict__))
+    return made
+
+
+def _cell(cell: types.CellType) -> types.CellType:
+    try:
+        return types.CellType(_copy_of(cell.cell_contents))
+    except ValueError:  # empty
+        return types.CellType()
+
+
+def _copy_of(thing: Any) -> Any:
+    if isinstance(thing, (types.ModuleType, type, types.BuiltinFunctionType)):
+        return thing
+    try:
+        return copy.deepcopy(thing)
+    except Exception:
+        return thing
+
+
 class _Reading(pickle.Pickler):
     """Writes to nowhere, and finds generators on the way."""
 

@@ -23,6 +23,7 @@ from userdp.algorithms.outputs import (
     raised,
 )
 from userdp.algorithms.small_tables import Row, TableMaker, code_of_rows, same_content
+from userdp.audit.fresh import remade
 from userdp.audit.worlds import Entries
 from userdp.exceptions import BudgetError, NotDeterministicError
 
@@ -61,6 +62,7 @@ class Runner:
         self.started: float | None = None
         self.stopped = False
         self.current: Entries = ()
+        self._at_first = remade(function)
         self._function, self._maker, self._keys, self._missing = function, maker, keys, missing_is_zero
         self.rows_of = rows_of
         self._memo: dict[Entries, int] = {}
@@ -74,8 +76,8 @@ class Runner:
             found = self._memo[entries] = self.fresh(entries)
         return found
 
-    def fresh(self, entries: Entries, table: Any = None) -> int:
-        """The same, run again; on a table given in another form where there is one."""
+    def fresh(self, entries: Entries, table: Any = None, function: Callable[[Any], Any] | None = None) -> int:
+        """The same, run again; on a table given in another form, or by another function, where there is one."""
         if self.stopped:
             raise _Stopped
         made = self._made(entries) if table is None else table
@@ -83,7 +85,7 @@ class Runner:
         self.current, self.started = entries, time.perf_counter()
         output = None
         try:
-            value = materialized(self._function(made))
+            value = materialized((self._function if function is None else function)(made))
         except (Exception, SystemExit) as error:
             if self.first_error is None:
                 self.first_error = error
@@ -139,7 +141,14 @@ class Runner:
 
     def require_same(self, entries: Entries, when: str) -> None:
         """Refuse a function that gives another output on the same table."""
-        before, after = self.output(entries), self.fresh(entries)
+        self._require(entries, self.fresh(entries), when)
+
+    def require_forgetful(self, entries: Entries) -> None:
+        """Refuse a function that gives another output as its very first one."""
+        self._require(entries, self.fresh(entries, function=remade(self._at_first)), "as its first call")
+
+    def _require(self, entries: Entries, after: int, when: str) -> None:
+        before = self.output(entries)
         if before != after:
             raise NotDeterministicError(
                 f"the function is not deterministic: on the table {self.shown(entries)} it gave "

@@ -27,6 +27,8 @@ FIRST_CHECKS = 12
 """Tables on which order, determinism and the like are checked as soon as they come."""
 LAST_CHECKS = 38
 """Tables, drawn from all, on which they are checked at the end."""
+FORGETFUL_CHECKS = 8
+"""Tables, of the first and of the last ones, on which a copy from before all calls is run."""
 POOL = 16
 """Pairs that random search goes on from."""
 
@@ -114,6 +116,7 @@ class Search:
         self._beside: dict[Hashable, dict[int, tuple[Value, Entries]]] = {}
         self._members: dict[Hashable, int] = {}
         self._pending: Pair | None = None
+        self.forgetful = 0
 
     def exceeds(self, change: Change) -> bool:
         """Whether a change is above what is claimed."""
@@ -248,6 +251,9 @@ class Search:
         self.found.checked += 1
         runner.require_same(entries, "when it was called again")
         runner.require_untouched(entries)
+        if self.forgetful < FORGETFUL_CHECKS:
+            self.forgetful += 1
+            runner.require_forgetful(entries)
         number = runner.output(entries)
         if self._check_order and len(entries) > 1:
             for order in _some_orders(entries):
@@ -262,6 +268,7 @@ class Search:
     def check_some(self) -> None:
         """The same on tables from all over the search; and on the very first ones again, after all other calls."""
         worlds = list(self._results)
+        self.forgetful = 0
         drawn = random.Random(0).sample(worlds, min(LAST_CHECKS, len(worlds)))
         for world in drawn:
             if self.runner.calls >= self._most_calls + 40 * LAST_CHECKS or time.perf_counter() > self._deadline:

@@ -353,8 +353,8 @@ class _Audit:
         self.maker.require()
         plain = TableMaker(names, kinds, "rows")
         self.runner = Runner(function, self.maker, self.rows_of, question.keys, question.missing_is_zero)
-        self._domain = None if domain is None else _about(domain, plain, self.rows_of, bool)
-        self._invariant = None if invariant is None else _about(invariant, plain, self.rows_of, _hashable)
+        self._domain = None if domain is None else _about(domain, plain, self.rows_of, bool, "domain")
+        self._invariant = None if invariant is None else _about(invariant, plain, self.rows_of, _hashable, "invariant")
 
     def rows_of(self, entries: Entries) -> list[Row]:
         """The cells of the rows of a table."""
@@ -452,7 +452,7 @@ class _Audit:
             witness = self._witness(pair)
             worst = worse(worst, witness.change)
         violated = found.violation is not None
-        decided = any(one is not None for one in claim) and found.complete and not found.form_dependent
+        decided = any(one is not None for one in claim) and found.complete and not found.form_dependent and found.pairs
         ordered = search.ordered
         return SensitivityReport(
             holds=False if violated else True if decided else None,
@@ -529,13 +529,19 @@ def _about(
     maker: TableMaker,
     rows_of: Callable[[Entries], list[Row]],
     read: Callable[[Any], Any],
+    name: str,
 ) -> Callable[[Entries], Any]:
     """The same function of a table of entries, each asked once."""
     known: dict[Entries, Any] = {}
 
     def answer(entries: Entries) -> Any:
         if entries not in known:
-            known[entries] = read(asked(maker.table(rows_of(entries))))
+            known[entries], again = (read(asked(maker.table(rows_of(entries)))) for _ in range(2))
+            if known[entries] != again:
+                raise ValueError(
+                    f"{name}: two answers about one table are not equal, {short_repr(known[entries])} and "
+                    f"{short_repr(again)}; return numbers, texts or tuples of them, and no NaN"
+                )
         return known[entries]
 
     return answer

@@ -384,6 +384,8 @@ class SensitivityReport(Report):
             how = f": {self._exceeds(self.witness)}" if self.witness is not None else ""
             return f"One user changes it by more than is claimed{how}. Searched: {scope}."
         beyond = "Larger tables and other values were not tried"
+        if not self.pairs:
+            return f"No two of the tables are neighbors, so that nothing was compared. Searched: {scope}."
         if self.holds:
             return f"No pair of neighbors exceeds the claim, of all {scope}. {beyond}."
         if self.form_dependent:
