@@ -584,3 +584,23 @@ def test_bounds_of_integers_are_those_of_numpy() -> None:
         audit_sampler_law(
             lambda dataset, rng: int(rng.integers(0, 300, dtype="uint8")), **HALF, randomness="numpy", max_runs=2000
         )
+
+
+def _remembering() -> Any:
+    known: dict[int, Any] = {}
+    return lambda dataset, bits: known.setdefault(bits(1), dataset[0][0])
+
+
+ANSWERS: dict[int, Any] = {}
+
+
+def _remembering_globally(dataset: Any, bits: Any) -> Any:
+    return ANSWERS.setdefault(bits(1), dataset[0][0])
+
+
+@pytest.mark.parametrize("mechanism", [_remembering(), _remembering_globally])
+def test_answers_that_are_kept_for_the_next_dataset(mechanism: Any) -> None:
+    """As a first call each shows the user's value; after calls on the other dataset it answers for that one."""
+    ANSWERS.clear()
+    with pytest.raises(ValueError, match="keeps something between calls"):
+        audit_sampler_law(mechanism, **HALF)

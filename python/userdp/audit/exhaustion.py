@@ -24,7 +24,7 @@ MOST_SIZE_BITS = 4096
 MOST_TEXT = 200
 """Characters of the message of an exception that are shown."""
 UNREAD = "with a message that cannot be read"
-REPLAYS = 64
+REPLAYS = 1024
 """Finished runs of a law that are run again on numbers in place of stand-ins, besides all that raised."""
 
 
@@ -362,9 +362,19 @@ class Exhaustion:
         if self._first is None:
             self._first = path, output
 
-    def check_again(self) -> None:
-        """Run the first finished path once more: a mechanism that remembers its calls may answer otherwise."""
-        if self._first is not None and self._output(self._first[0]) != self._first[1]:
+    def check_again(self, at_first: Callable[[Draws], Any]) -> None:
+        """Run the first finished path once more, and by a copy from before all calls.
+
+        A mechanism that remembers its calls may answer otherwise.
+        """
+        if self._first is None:
+            return
+        path, output = self._first
+        answers = [self._output(path)]
+        usual, self._run = self._run, at_first
+        answers.append(self._output(path))
+        self._run, self.runs = usual, self.runs - 1  # no run of the mechanism itself
+        if answers != [output, output]:
             raise ValueError(
                 "the mechanism is no function of the dataset and its random bits: run again with the same bits, it "
                 "gave another output. It keeps something between calls, or has other randomness"

@@ -15,7 +15,8 @@ from userdp.algorithms import Dataset
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.finite import mechanism_name
 from userdp.audit.datasets import Labeled, Moves, user_values
-from userdp.audit.exhaustion import Exhaustion, Outputs
+from userdp.audit.exhaustion import Draws, Exhaustion, Outputs
+from userdp.audit.fresh import remade
 from userdp.audit.lazy import settled
 from userdp.audit.stand_ins import STAND_INS, Randomness
 from userdp.display.numbers import in_digits
@@ -144,13 +145,13 @@ def audit_sampler_law(
             raise TypeError(f"{name} must be a bool; got {short_repr(flag)}")
     most = check_count(max_runs, "max_runs")
     space = _space(examples, n, m, neighbors, most)
-    outputs = Outputs()
+    outputs, at_first = Outputs(), remade(mechanism)
     laws = [_exhaustion(mechanism, dataset, randomness, outputs, monotone) for dataset in space.members()]
     search = _Search(laws, space, level, threshold, most - len(laws), complete)
     with progress_bar(progress, "running the mechanism") as callback:
         search.run(callback, most)
-    for law in laws:
-        law.check_again()
+    for law, dataset in zip(laws, space.members(), strict=True):
+        law.check_again(_run_of(remade(at_first), dataset, randomness))
     _refuse_errors(laws, outputs)
     return _report(
         search,
@@ -188,8 +189,12 @@ def _space(examples: Sequence[Any], n: int, m: int, neighbors: str, most: int) -
 def _exhaustion(
     mechanism: Callable[..., Any], dataset: Dataset, randomness: str, outputs: Outputs, monotone: bool
 ) -> Exhaustion:
+    return Exhaustion(_run_of(mechanism, dataset, randomness), outputs, monotone=monotone)
+
+
+def _run_of(mechanism: Callable[..., Any], dataset: Dataset, randomness: str) -> Callable[[Draws], Any]:
     make = STAND_INS[randomness]
-    return Exhaustion(lambda draws: settled(mechanism(dataset, make(draws))), outputs, monotone=monotone)
+    return lambda draws: settled(mechanism(dataset, make(draws)))
 
 
 def _refuse_errors(laws: Iterable[Exhaustion], outputs: Outputs) -> None:
