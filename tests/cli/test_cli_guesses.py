@@ -83,6 +83,8 @@ def test_time_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (("audit-samples", "x:y", "--epsilon", 1), "give --universe and --n-users, or --pairs"),
         (("audit-samples", "x:y", "--epsilon", 1, "--universe", "0,1", "--n-users", 9000), "pairs of 9000 users"),
         (("audit-samples", "x:y", "--epsilon", 1, "--alpha", 2), "--alpha"),
+        (("audit-samples", "x:y", "--epsilon", 1, "--certificate", "nowhere/c.json"), "--certificate: nowhere/c.json"),
+        (("audit-samples", "x:y", "--epsilon", 1, "--html", "."), "--html: . is a directory"),
         (
             ("audit-one-run", "--canaries", 5, "--guesses", 6, "--right", 1, "--epsilon", 1),
             "n_right <= n_guesses <= n_canaries",

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from userdp.cli import commands, compose, demo, guesses, optimal, sensitivity, table
-from userdp.cli.arguments import Parser, UsageError, commands_of, options_of
+from userdp.cli.arguments import Parser, UsageError, commands_of, options_of, require_writable
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
 
@@ -88,6 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser, options = _parser(), argparse.Namespace(command=None)
     try:
         options = parser.parse_args(arguments)
+        for name in ("certificate", "html", "save"):
+            if isinstance(path := getattr(options, name, None), Path):
+                require_writable(path, name)
         code: int = options.run(options)
     except KeyboardInterrupt:
         print("userdp: interrupted", file=sys.stderr)

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -204,6 +205,16 @@ def _json(text: str, name: str, *, decimals: Callable[[str], Any] | None = None)
         return json.loads(text, parse_float=decimals, parse_int=decimals)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not JSON: {error}") from None
+
+
+def require_writable(path: Path, option: str) -> None:
+    """Refuse a file that cannot be written, before there is anything to write."""
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--{option}: {path}: there is no such directory")
+    if path.is_dir():
+        raise UsageError(f"--{option}: {path} is a directory; give the name of a file")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise UsageError(f"--{option}: {path} may not be written")
 
 
 def load_mechanism(target: str) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from userdp.cli.arguments import Parser, UsageError, add_json_option, read_text, whole
+from userdp.cli.arguments import Parser, UsageError, add_json_option, read_text, require_writable, whole
 from userdp.cli.csv_rows import read_csv
 from userdp.cli.keys import read_keys
 from userdp.exact.numbers import parse_delta
@@ -158,12 +157,7 @@ def table(options: argparse.Namespace) -> int:
 
 def _writable(path: Path, option: str) -> None:
     """Refuse what cannot be written before a release is made that could not be kept."""
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"--{option}: {path}: there is no such directory")
-    if path.is_dir():
-        raise UsageError(f"--{option}: {path} is a directory; give the name of a file")
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise UsageError(f"--{option}: {path} may not be written")
+    require_writable(path, option)
     needed = {"card": (), "output": ("pandas", "pyarrow") if path.suffix.lower() == ".parquet" else ("pandas",)}[option]
     missing = next((name for name in needed if find_spec(name) is None), None)
     if missing is not None:
