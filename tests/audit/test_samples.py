@@ -128,7 +128,7 @@ def test_an_event_of_the_caller() -> None:
     report = audited(response(Fraction(3)), event=lambda output: output == 0, training=0)
     assert report.holds is False
     assert report.verdict.none == 0
-    assert report.about == "a given event"
+    assert report.about == "a given event; first ((0,), (0,)), second ((1,), (0,))"
     never = audited(response(Fraction(3)), event=lambda output: None, draws=1000)
     assert (never.holds, never.verdict.none) == (None, 1000)
 

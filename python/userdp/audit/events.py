@@ -147,9 +147,7 @@ class Event:
 def _listed(labels: frozenset[Hashable], edges: tuple[float, ...] | None) -> str:
     """Some of the labels; bins that are side by side as one interval."""
     if edges is None:
-        shown = sorted(
-            str(label[1]) if isinstance(label, tuple) and len(label) == 2 else str(label) for label in labels
-        )
+        shown = sorted(map(_label_text, labels))
     else:
         ends = (-math.inf, *edges, math.inf)
         bins = sorted(label for label in labels if isinstance(label, int))
@@ -158,6 +156,11 @@ def _listed(labels: frozenset[Hashable], edges: tuple[float, ...] | None) -> str
         shown = [f"({ends[low]:.6g}, {ends[high + 1]:.6g}]" for low, high in zip(starts, lasts, strict=True)]
         shown += sorted(label for label in labels if isinstance(label, str))
     return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "")
+
+
+def _label_text(label: Hashable) -> str:
+    """A label for readers: an output without the type that its key has."""
+    return str(label[1]) if isinstance(label, tuple) and len(label) == 2 and isinstance(label[0], str) else str(label)
 
 
 def _label(value: Hashable, edges: tuple[float, ...] | None) -> Hashable:

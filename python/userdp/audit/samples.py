@@ -274,8 +274,14 @@ def guess_coins(
         holds=False if claim_refuted("anytime", found, question.level, alphas[0], margin) else None,
         verdict=parts[0],
         estimate=parts[1],
-        about=str(guess) if isinstance(guess, Event) else "a given event",
+        about=_about(guess, pair),
     )
+
+
+def _about(guess: Guess, pair: tuple[Any, Any]) -> str:
+    """What was guessed by, and which two datasets or inputs were told apart."""
+    event = str(guess) if isinstance(guess, Event) else "a given event"
+    return f"{event}; first {short_repr(pair[0]())}, second {short_repr(pair[1]())}"
 
 
 def read_alphas(alpha: Delta, estimate_alpha: Delta) -> tuple[Fraction, Fraction]:
