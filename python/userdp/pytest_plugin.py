@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     import pytest
 
     from userdp.audit.samples import read_alphas
-    from userdp.testing.settings import CURRENT
+    from userdp.testing.assertions import CURRENT
 
     if seconds is not None and not seconds > 0:
         raise pytest.UsageError(f"--userdp-seconds must be > 0; got {seconds}")

@@ -13,6 +13,7 @@ import pytest
 from userdp.audit import one_run_epsilon
 from userdp.audit.guesses import (
     LEVELS,
+    MOST_GUESSES,
     STAKES,
     Counts,
     best_stop,
@@ -22,6 +23,7 @@ from userdp.audit.guesses import (
     tail_above,
     wealth_below,
 )
+from userdp.audit.samples import MOST_DRAWS
 from userdp.checker import guesses as checker
 from userdp.checker.values import Problem
 from userdp.exact.numbers import PrivacyLevel
@@ -264,7 +266,7 @@ def test_the_best_moment_is_one_of_the_path() -> None:
         ((0, 1, 1), ValueError, "n_canaries must be at least 1"),
         ((5, 6, 1), ValueError, "n_right <= n_guesses <= n_canaries"),
         ((5, 4, 5), ValueError, "n_right <= n_guesses <= n_canaries"),
-        ((10**7, 1, 1), ValueError, "n_canaries must be at most 1,000,000"),
+        ((10**7, 1, 1), ValueError, "n_canaries must be at most 200,000"),
         ((5, 5, 2.0), TypeError, "n_right must be an int"),
     ],
 )
@@ -320,3 +322,18 @@ def test_both_bounds_are_of_the_same_guesses(access: str, test: str, canaries: i
     else:
         with pytest.raises(Problem, match="not of the same guesses"):
             checker.check_guesses(longer)
+
+
+def test_all_bounds_can_be_checked() -> None:
+    """What the checker refuses to look at would make a report that is right look wrong."""
+    longest = max(max(level.numerator, level.denominator).bit_length() for level in LEVELS)
+    assert longest <= checker.MOST_BITS
+    assert checker.MOST_GUESSES == MOST_GUESSES
+    assert checker.MOST_DRAWS >= MOST_DRAWS
+    assert list(LEVELS) == sorted(set(LEVELS))
+    # Nearly all of a million draws are right, with and without delta.
+    for margin in (F(0), F(1, 1000)):
+        counts = Counts(999_000, 1_000, 5)
+        found = epsilon_below("anytime", counts, BILLIONTH, margin)
+        assert found.ratio > 32
+        assert checker.refuted_by(False, list(counts), found.ratio, BILLIONTH, margin)

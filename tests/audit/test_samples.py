@@ -7,6 +7,7 @@ import math
 import os
 import random
 import re
+import subprocess
 from concurrent.futures import Executor, ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -284,12 +285,25 @@ def test_a_control_that_finds_something(clock: list[int]) -> None:
         audit_time(Told(), inputs=(0, 2), draws=3000, training=1000, random_state=2)
 
 
-def test_a_command_is_given_its_input() -> None:
-    command = ["sh", "-c", "read given; [ $given = a ] || sleep 0.2"]
-    report = audit_time(
-        command, inputs=("a\n", "b\n"), draws=60, training=30, control=False, alpha="0.01", random_state=1
-    )
+def test_a_command_is_given_its_input(clock: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    source = random.Random(6)
+
+    def slow_on_b(command: list[str], *, input: bytes, **options: Any) -> Any:
+        assert command == ["theirs", "-x"]
+        clock[0] += 10**6 + source.randrange(1000) + 700 * (input == b"b")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("subprocess.run", slow_on_b)
+    report = audit_time(["theirs", "-x"], inputs=("a", "b"), draws=2000, training=400, random_state=1)
     assert report.holds is False
+    assert report.mechanism == "theirs -x"
+
+
+def test_a_command_reads_and_ends() -> None:
+    """A real one, a few times: what it does with its time is its own affair."""
+    command = ["sh", "-c", 'read given; [ "$given" = a ] || [ "$given" = b ]']
+    report = audit_time(command, inputs=("a\n", "b\n"), draws=4, training=4, control=False)
+    assert report.verdict.right + report.verdict.wrong + report.verdict.none == 4
 
 
 @pytest.mark.parametrize(

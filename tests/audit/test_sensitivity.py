@@ -7,7 +7,6 @@ import json
 import math
 import random
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -499,11 +498,11 @@ def test_a_call_that_does_not_end_is_refused() -> None:
 
     def hanging(table: Table) -> int:
         while len(table) == 2 and not stop:
-            time.sleep(0.001)
+            time.sleep(0.01)
         return 0
 
-    with pytest.raises(BudgetError, match=r"within call_seconds=0.3 on the table \[\{'x': 0\}, \{'x': 0\}\]"):
-        audit_sensitivity(hanging, schema={"x": int}, l1=1, call_seconds=0.3)
+    with pytest.raises(BudgetError, match=r"within call_seconds=1 on the table \[\{'x': 0\}, \{'x': 0\}\]"):
+        audit_sensitivity(hanging, schema={"x": int}, l1=1, call_seconds=1.0)
     stop.append(1)
 
 
@@ -730,7 +729,6 @@ def test_how_a_table_is_stored_is_no_part_of_it() -> None:
 
 
 def test_arrays_and_nested_outputs() -> None:
-    import numpy as np
 
     def nested(table: Table) -> Any:
         numbers = np.array([len(table), 0.5], dtype=np.float32)
@@ -744,8 +742,6 @@ def test_numbers_of_other_classes() -> None:
     """Subclasses of floats, enumerations, decimals and long doubles are the numbers that they are."""
     import enum
     from decimal import Decimal
-
-    import numpy as np
 
     class Meters(float):
         pass
@@ -825,77 +821,3 @@ def test_tables_that_are_not_listed_are_not_tried(monkeypatch: pytest.MonkeyPatc
     report = audit_sensitivity(lambda table: 0, schema=dict.fromkeys("abcd", float), l1=0, max_users=1)
     assert report.tables == 1 + 2**4
     assert (report.holds, report.complete) == (None, False)
-
-
-# --- what would hide a difference
-
-
-class Fitted:
-    """What shows nothing of what it holds."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        return "Fitted()"
-
-
-class Text(str):
-    def __repr__(self) -> str:
-        return "Text()"
-
-
-@pytest.mark.parametrize(
-    "hidden",
-    [Fitted, lambda total: {"n": 0, "model": Fitted(total)}, lambda total: np.array([Fitted(total)], dtype=object)],
-)
-def test_objects_that_need_not_show_what_they_hold_are_refused(hidden: Any) -> None:
-    with pytest.raises(ValueError, match="is of the type Fitted, which is no number"):
-        audit_sensitivity(lambda rows: hidden(len(rows)), schema={"x": int}, l1=0)
-
-
-def test_texts_of_other_classes_are_read_as_texts() -> None:
-    assert audit_sensitivity(lambda rows: Text(len(rows)), schema={"x": int}, l1=0).holds is False
-
-
-@pytest.mark.parametrize("made", [deque, lambda entries: {"sum": entries[0]}.values()], ids=["deque", "values"])
-def test_other_sequences_are_sequences(made: Any) -> None:
-    """The number of rows changes by 1 when a row comes: within a claim of 1, and above one of 1/2."""
-    asked: dict[str, Any] = {"schema": {"x": int}, "neighbors": "add-remove"}
-    assert audit_sensitivity(lambda rows: made([len(rows)]), **asked, l1=1).holds is True
-    assert audit_sensitivity(lambda rows: made([len(rows)]), **asked, l1="1/2").worst.l1 == 1
-
-
-@pytest.mark.parametrize("public", [lambda rows: (row for row in rows), lambda rows: math.nan, lambda rows: object()])
-def test_answers_that_are_equal_to_nothing_would_leave_no_neighbors(public: Any) -> None:
-    with pytest.raises(ValueError, match="invariant: two answers about one table are not equal"):
-        audit_sensitivity(lambda rows: 1000 * len(rows), schema={"x": int}, l1=1, invariant=public)
-
-
-class BoundsOfItsFirstTable:
-    bound: int | None = None
-
-    def __call__(self, rows: Table) -> int:
-        if self.bound is None:
-            self.bound = len(rows)
-        return min(len(rows), self.bound)
-
-
-def by_length() -> Any:
-    known: dict[int, float] = {}
-    return lambda rows: known.setdefault(len(rows), sum(row["x"] for row in rows))
-
-
-KNOWN: dict[int, float] = {}
-
-
-def by_global_length(rows: Table) -> float:
-    return KNOWN.setdefault(len(rows), sum(row["x"] for row in rows))
-
-
-@pytest.mark.parametrize("function", [BoundsOfItsFirstTable(), by_length(), by_global_length])
-def test_functions_that_keep_what_an_earlier_call_saw(function: Any) -> None:
-    """Called again they answer the same; as a first call they would not, and that is how a release calls them."""
-    KNOWN.clear()
-    with pytest.raises(NotDeterministicError, match="as its first call"):
-        audit_sensitivity(function, schema={"x": float}, l1=1, alphabets={"x": [1.0, 1000.0]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +68,22 @@ def test_one_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["holds"] is None
 
 
-def test_time_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     files = [tmp_path / name for name in "ab"]
     for path in files:
-        path.write_text(path.name + "\n")
-    asked = ("--draws", 60, "--training", 30, "--alpha", "0.05")
-    command = ("sh", "-c", "read given; [ $given = a ] || sleep 0.1")
-    assert run("audit-time", "--inputs", *files, *asked, "--json", "--", *command) == 1
-    assert json.loads(capsys.readouterr().out)["advantage_above"] > 0
+        path.write_text(path.name)
+    now = [0]
+
+    def slow_on_b(command: list[str], *, input: bytes, **options: Any) -> Any:
+        assert command == ["theirs", "-x"]
+        now[0] += 1000 + (input == b"b")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("subprocess.run", slow_on_b)
+    monkeypatch.setattr("time.perf_counter_ns", lambda: now[0])
+    asked = ("--inputs", *files, "--draws", 300, "--training", 60, "--json", "--", "theirs", "-x")
+    assert run("audit-time", *asked) == 1
+    assert json.loads(capsys.readouterr().out)["advantage_above"] > 0.5
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,9 @@ ALONE = ("composition", "optimality")
 """Kinds that prove their claim, with nothing else."""
 
 
+MANY = {"alpha": "1/2", "right": 200_001, "wrong": 0, "none": 0, "epsilon": {"ratio": "1", "exponent": "0"}}
+
+
 def sealed(report: dict[str, Any]) -> dict[str, Any]:
     content = {name: value for name, value in report.items() if name != "digest"}
     return content | {"digest": "sha256:" + values.canonical_digest(content)}
@@ -388,7 +391,8 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("guesses by time", forge(test="fixed"), "only in one run"),
     ("guesses by time", forge(neighbors="replace"), "inputs are what is timed"),
     ("guesses by time", forge(delta="1/2"), "no delta"),
-    ("guesses by time", at("verdict", "right", to=10**6), "too many guesses"),
+    ("guesses by time", at("verdict", "right", to=10**10), "too many guesses"),
+    ("guesses", forge(canaries=10**6, verdict=MANY, estimate=MANY), "too many guesses"),
     ("violated sensitivity", forge(holds=True), "holds is not what was found"),
     ("sensitivity", forge(holds=None), "holds is not what was found"),
     ("sensitivity", forge(claim=["1", "1", "1", "1"]), "holds is not what was found"),

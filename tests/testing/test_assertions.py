@@ -140,7 +140,7 @@ def test_arguments_that_do_not_fit(options: Any, error: type[Exception], words: 
 THEIRS = """
 import pytest
 from userdp.testing import assert_sensitivity, assert_user_private
-from userdp.testing.settings import CURRENT
+from userdp.testing.assertions import CURRENT
 
 @pytest.mark.userdp
 def test_rows():

@@ -33,11 +33,12 @@ GRID = 2**40
 """Bounds of epsilon are ln(a / (GRID - a)) for a whole a."""
 STAKES = tuple(Fraction(place, 16) for place in range(1, 16)) + tuple(1 - Fraction(1, 1 << k) for k in range(5, 13))
 """Shares g that the gamblers stake; their wealth is averaged, which is one gambler's."""
-LEVELS = (*(Fraction(64 + j, 64) for j in range(449)), *(Fraction(8) * Fraction(17, 16) ** j for j in range(1, 200)))
-"""Values of E that are tried one after the other where the wealth need not fall with E."""
+LEVELS = (*(Fraction(64 + j, 64) for j in range(449)), *(Fraction(512 * 17**j // 16**j, 64) for j in range(1, 200)))
+"""Values of E that are tried one after the other where the wealth need not fall with E; all have few digits."""
 MOST_WEALTH = Fraction(2**512)
 """Beyond it nothing is counted: no error probability that is asked for is that small."""
-MOST_GUESSES = 10**6
+MOST_GUESSES = 200_000
+"""Of a number that is fixed before; longer tails take seconds, here and in the checker."""
 
 
 class Counts(NamedTuple):

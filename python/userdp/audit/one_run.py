@@ -12,14 +12,13 @@ import numpy as np
 
 from userdp.algorithms.finite import mechanism_name
 from userdp.audit.guesses import GRID, MOST_GUESSES, Counts, Test, best_stop, claim_refuted, epsilon_below, rejected
-from userdp.audit.samples import LEAST_ALPHA, level_float
+from userdp.audit.samples import level_float, read_alpha
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
     check_count,
     parse_delta,
-    parse_exact,
     parse_level,
     short_repr,
 )
@@ -37,7 +36,7 @@ def one_run_epsilon(
     Parameters
     ----------
     n_canaries : int
-        Users for whom a coin was tossed, at least 1 and at most a million.
+        Users for whom a coin was tossed, at least 1 and at most 200,000.
     n_guesses : int
         How many coins were guessed; the number was fixed before the run.
     n_right : int
@@ -74,7 +73,7 @@ def one_run_epsilon(
     3.49297
     """
     canaries, counts = _read_counts(n_canaries, n_guesses, n_right)
-    left = _left(_read_alpha(alpha, "alpha"), canaries, parse_delta(delta), "alpha")
+    left = _left(read_alpha(alpha, "alpha"), canaries, parse_delta(delta), "alpha")
     found = epsilon_below("fixed", counts, left)
     return LogRatio(found.ratio.numerator, found.ratio.denominator)
 
@@ -103,7 +102,7 @@ def audit_one_run(
     run : callable
         ``run(users)`` runs the mechanism on a list of users and returns what it releases. It is called once.
     canaries : sequence of users
-        Users for whom coins are tossed, up to a million. A user is whatever `run` takes, with any number of rows.
+        Users for whom coins are tossed, up to 200,000. A user is whatever `run` takes, with any number of rows.
     score : callable
         ``score(output)`` returns a number for each canary, larger where the canary is more likely to be in. It may use
         the data of all canaries, and must not see the coins. NaN stands for no opinion.
@@ -183,7 +182,7 @@ def audit_one_run(
         raise ValueError(f"n_guesses must be at most the number of canaries, {n}; got {guesses}")
     least = min(Fraction(1, 2), 2 * n * most)
     alphas = [
-        max(default, least) if value is None else _read_alpha(value, argument)
+        max(default, least) if value is None else read_alpha(value, argument)
         for argument, value, default in (("alpha", alpha, VERDICT), ("estimate_alpha", estimate_alpha, ESTIMATE))
     ]
     if alphas[1] < alphas[0]:
@@ -246,13 +245,6 @@ def _read_counts(n_canaries: int, n_guesses: int, n_right: int) -> tuple[int, Co
             f"{canaries:,} canaries"
         )
     return canaries, Counts(right, guesses - right)
-
-
-def _read_alpha(alpha: Any, name: str) -> Fraction:
-    number = parse_exact(alpha, name, "a float, int, Fraction or decimal string in [1e-100, 1/2]")
-    if not LEAST_ALPHA <= number <= Fraction(1, 2):
-        raise ValueError(f"{name} must be in [1e-100, 1/2]; got {short_repr(alpha)}")
-    return number
 
 
 def _left(alpha: Fraction, canaries: int, delta: Fraction, name: str) -> Fraction:

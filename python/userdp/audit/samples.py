@@ -285,16 +285,19 @@ def _about(guess: Guess, pair: tuple[Any, Any]) -> str:
 
 
 def read_alphas(alpha: Delta, estimate_alpha: Delta) -> tuple[Fraction, Fraction]:
-    """Read the two probabilities of an error."""
-    found = []
-    for name, value in (("alpha", alpha), ("estimate_alpha", estimate_alpha)):
-        number = parse_exact(value, name, "a float, int, Fraction or decimal string in [1e-100, 1/2]")
-        if not LEAST_ALPHA <= number <= Fraction(1, 2):
-            raise ValueError(f"{name} must be in [1e-100, 1/2]; got {short_repr(value)}")
-        found.append(number)
-    if found[1] < found[0]:
+    """Read the probabilities of a wrong verdict and of a wrong bound."""
+    verdict, estimate = read_alpha(alpha, "alpha"), read_alpha(estimate_alpha, "estimate_alpha")
+    if estimate < verdict:
         raise ValueError(f"estimate_alpha must be at least alpha; got {short_repr(estimate_alpha)}")
-    return found[0], found[1]
+    return verdict, estimate
+
+
+def read_alpha(alpha: Delta, name: str) -> Fraction:
+    """Read a probability of an error."""
+    number = parse_exact(alpha, name, "a float, int, Fraction or decimal string in [1e-100, 1/2]")
+    if not LEAST_ALPHA <= number <= Fraction(1, 2):
+        raise ValueError(f"{name} must be in [1e-100, 1/2]; got {short_repr(alpha)}")
+    return number
 
 
 def _read_pairs(pairs: Any) -> list[tuple[Any, Any]]:

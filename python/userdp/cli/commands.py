@@ -23,7 +23,7 @@ from userdp.exact.encoding import encode, fraction_text
 from userdp.exact.numbers import Bounds
 
 if TYPE_CHECKING:
-    from userdp.report import Verification
+    from userdp.report import Report, Verification
 
 EXIT_HOLDS, EXIT_VIOLATED, EXIT_USAGE, EXIT_BUDGET, EXIT_UNDETERMINED = 0, 1, 2, 3, 4
 EXIT_NOT_ESTABLISHED, EXIT_WRONG_REPORT = 5, 6
@@ -60,6 +60,14 @@ def json_bounds(bounds: Bounds) -> list[float | str]:
 def print_json(result: dict[str, Any]) -> None:
     """Print one JSON object."""
     print(json.dumps(result, indent=2, allow_nan=False))
+
+
+def write_report(report: Report, options: argparse.Namespace) -> None:
+    """Write what --certificate and --html ask for."""
+    if options.certificate is not None:
+        options.certificate.write_text(report.to_json(), encoding="utf-8")
+    if options.html is not None:
+        options.html.write_text(report.to_html(), encoding="utf-8")
 
 
 # --- userdp divergence: two distributions compared
@@ -189,10 +197,7 @@ def audit(options: argparse.Namespace) -> int:
             report = audit_item_level(mechanism, **common)
         else:
             report = audit_user_level(mechanism, neighbors=options.neighbors, **common)
-    if options.certificate is not None:
-        options.certificate.write_text(report.to_json(), encoding="utf-8")
-    if options.html is not None:
-        options.html.write_text(report.to_html(), encoding="utf-8")
+    write_report(report, options)
     if options.json:
         print_json(audit_summary(report))
     else:

@@ -17,7 +17,7 @@ from userdp.cli.arguments import (
     universe,
     whole,
 )
-from userdp.cli.commands import exit_code, print_json
+from userdp.cli.commands import exit_code, print_json, write_report
 from userdp.display.numbers import level_text
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import parse_delta, parse_level
@@ -199,11 +199,8 @@ def timed(options: argparse.Namespace) -> int:
 
 
 def _reported(report: GuessReport, options: argparse.Namespace) -> int:
-    """Write, print, and give the exit code."""
-    if options.certificate is not None:
-        options.certificate.write_text(report.to_json(), encoding="utf-8")
-    if options.html is not None:
-        options.html.write_text(report.to_html(), encoding="utf-8")
+    """Write and print the report, and give the exit code."""
+    write_report(report, options)
     if options.json:
         advantage = report.advantage
         print_json(

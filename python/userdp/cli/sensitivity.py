@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from userdp.cli.arguments import UsageError, add_json_option, load_mechanism, whole
-from userdp.cli.commands import exit_code, print_json
+from userdp.cli.commands import exit_code, print_json, write_report
 from userdp.exact.encoding import fraction_text
 
 NORMS = ("l1", "l2", "linf", "l0")
@@ -102,10 +102,7 @@ def function(options: argparse.Namespace) -> int:
         max_calls=options.max_calls,
         max_seconds=options.seconds,
     )
-    if options.certificate is not None:
-        options.certificate.write_text(report.to_json(), encoding="utf-8")
-    if options.html is not None:
-        options.html.write_text(report.to_html(), encoding="utf-8")
+    write_report(report, options)
     if options.json:
         worst = {name: getattr(report.worst, name) for name in ("l0", "l1", "l2_squared", "linf")}
         print_json(

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from userdp.tables.noise import Allotment, Noise, deviation
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.rows import KeyValue, bins_of
 
+Kind = TypeVar("Kind", Quantile, Histogram, Cdf)
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -226,11 +227,8 @@ class Release(Shown):
         ValueError
             For a name that is no quantile, and a key that is not in the answer.
         """
-        for answer in self._query.answers:
-            if answer.name == _name(name) and isinstance(answer.aggregate, Quantile):
-                values = sorted(self._drawn.chosen[name][self._place(key)])
-                return dict(zip(answer.aggregate.shares, values, strict=True))
-        raise ValueError(f"{name!r} is no quantile of this release")
+        _, aggregate = self._of_kind(name, Quantile, "quantile")
+        return dict(zip(aggregate.shares, sorted(self._drawn.chosen[name][self._place(key)]), strict=True))
 
     def histogram(self, name: str, key: Any = None) -> tuple[Floats, tuple[float, ...]]:
         """The counts of a histogram and its edges.
@@ -247,11 +245,8 @@ class Release(Shown):
         ValueError
             For a name that is no histogram, and a key that is not in the answer.
         """
-        for answer in self._query.answers:
-            if answer.name == _name(name) and isinstance(answer.aggregate, Histogram):
-                counts = self._drawn.bins[name][self._place(key)]
-                return np.array(counts, dtype=np.float64) / WEIGHT, answer.aggregate.edges
-        raise ValueError(f"{name!r} is no histogram of this release")
+        _, aggregate = self._of_kind(name, Histogram, "histogram")
+        return np.array(self._drawn.bins[name][self._place(key)], dtype=np.float64) / WEIGHT, aggregate.edges
 
     def cdf(self, name: str, key: Any = None) -> dict[float, float]:
         """The cumulative distribution of an aggregate: at each point the share of users' weight at or below it.
@@ -273,12 +268,17 @@ class Release(Shown):
         ValueError
             For a name that is no CDF, and a key that is not in the answer.
         """
+        answer, aggregate = self._of_kind(name, Cdf, "CDF")
+        place = self._place(key)
+        inner = shares_below(self._bins(answer)[place : place + 1], WEIGHT)
+        return dict(zip(aggregate.edges, self._at_all_points(answer, inner)[0].tolist(), strict=True))
+
+    def _of_kind(self, name: str, kind: type[Kind], called: str) -> tuple[Answer, Kind]:
+        """The answer of a name and its aggregate, which is of a kind."""
         for answer in self._query.answers:
-            if answer.name == _name(name) and isinstance(answer.aggregate, Cdf):
-                place = self._place(key)
-                inner = shares_below(self._bins(answer)[place : place + 1], WEIGHT)
-                return dict(zip(answer.aggregate.edges, self._at_all_points(answer, inner)[0].tolist(), strict=True))
-        raise ValueError(f"{name!r} is no CDF of this release")
+            if answer.name == _name(name) and isinstance(answer.aggregate, kind):
+                return answer, answer.aggregate
+        raise ValueError(f"{name!r} is no {called} of this release")
 
     def _place(self, key: Any) -> int:
         """Of a key in the answer."""

@@ -6,7 +6,9 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +26,28 @@ from userdp.exact.encoding import printable
 from userdp.exact.numbers import Delta, Epsilon, short_repr
 from userdp.report import GuessReport, Report
 from userdp.report.sensitivity import SensitivityReport
-from userdp.testing.settings import CURRENT
+
+
+@dataclass
+class Settings:
+    """What the assertions take where a test says nothing.
+
+    Attributes
+    ----------
+    seconds : float or None
+        Time for the search of an audit of sensitivity; None leaves it to the audit.
+    alpha : Fraction
+        Probability of a wrong verdict, for audits by draws.
+    reports : Path or None
+        A folder into which every report is written.
+    """
+
+    seconds: float | None = None
+    alpha: Fraction = Fraction(1, 10**9)
+    reports: Path | None = None
+
+
+CURRENT = Settings()
 
 How = Literal["auto", "pmf", "bits", "samples"]
 
