@@ -17,6 +17,7 @@ from userdp.algorithms import AdditiveAlgorithm, SymmetricAlgorithm, finite_algo
 from userdp.audit import audit_pair
 from userdp.delstab import BOTTOM, DelStab
 from userdp.delstab.delstab import calibrate
+from userdp.exact.numbers import PrivacyLevel
 
 F = Fraction
 Compatible = Callable[[int, int], bool]
@@ -253,6 +254,23 @@ def test_the_smallest_kappa_needs_the_larger_denominator() -> None:
         replace(right, deletions=right.deletions // 2)
     with pytest.raises(ArithmeticError):  # noise that is too weak
         replace(right, noise_level=calibrate("tight", LogRatio(27, 8), F(3, 50)).noise_level)
+
+
+def test_levels_below_one_are_refused() -> None:
+    """The proofs use E_T >= 1 and E_L >= 1. Each planted calibration passes everything else that is checked."""
+    one, below, hair = (PrivacyLevel(F(*ratio), F(0)) for ratio in ((1, 1), (9, 10), (2**200 - 1, 2**200)))
+    made = replace(calibrate("optimal", LogRatio(2**10, 1), F(9, 10)), level=PrivacyLevel(F(2**10), F(1)))
+    # Two steps of a half: 1 <= (9/10) / 2 + 3/5, so that the inequalities of the table hold at 9/10 and above.
+    halves = {"noise_delta": F(3, 5), "inner_delta": F(1, 100), "refusal": (0, 2**127, 2**128), "deletions": 2}
+    replace(made, inner_level=one)
+    replace(made, noise_level=one, **halves)
+    # A ratio below 1 may belong to a level above 1: (99/100) e^(1/10).
+    replace(made, noise_level=PrivacyLevel(F(99, 100), F(1, 10)), **halves)
+    for level in below, hair, PrivacyLevel(F(9, 10), F(1, 100)):
+        with pytest.raises(ArithmeticError, match="calibration does not keep"):
+            replace(made, inner_level=level)
+        with pytest.raises(ArithmeticError, match="calibration does not keep"):
+            replace(made, noise_level=level, **halves)
 
 
 @pytest.mark.parametrize("calibration", ["paper", "tight", "optimal"])

@@ -263,9 +263,10 @@ def _rounded_down(value: Fraction, exact: bool) -> Fraction:
 def _check_levels(calibration: Calibration) -> None:
     """The inequalities between levels that the proofs start from, in rationals."""
     noise, inner, level = calibration.noise_level, calibration.inner_level, calibration.level
-    _, high = _enclosed(inner)
+    (noise_low, _), (low, high) = _enclosed(noise), _enclosed(inner)
     holds = (
-        noise.ratio * inner.ratio**2 <= level.ratio
+        min(noise_low, low) >= 1  # the proofs use that a larger mass pays for a smaller one
+        and noise.ratio * inner.ratio**2 <= level.ratio
         and noise.exponent + 2 * inner.exponent <= level.exponent
         and min(calibration.inner_delta, calibration.noise_delta) > 0
         and (1 + high) * calibration.inner_delta + calibration.noise_delta <= calibration.delta
