@@ -82,12 +82,12 @@ def test_bad_questions_name_the_argument() -> None:
         ({"max_keys": 0}, "max_keys"),
         ({"n_keys": 0}, "n_keys"),
         ({"n_keys": 3, "neighbors": "any"}, "neighbors"),
-        ({"n_keys": 3, "m": 2}, "for means and descents"),
+        ({"n_keys": 3, "m": 2}, "m and beta are for means"),
     ]
     for given, message in wrong:
         with pytest.raises((TypeError, ValueError), match=message):
             by_group(**given)
-    with pytest.raises(ValueError, match="for task='group_by'"):
+    with pytest.raises(TypeError, match="max_keys is no parameter of task"):
         compare_methods("mean", n_users=100, m=2, epsilon=1, max_keys=2)
     with pytest.raises(TypeError, match="m is needed"):
         compare_methods("mean", n_users=100, epsilon=1)

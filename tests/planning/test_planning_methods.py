@@ -124,7 +124,8 @@ def test_the_least_number_of_users(method: str, m: int, alpha: float) -> None:
         assert found is not None
         return math.hypot(found, 1 / math.sqrt(m * n))
 
-    assert plan.error == error(plan.n_users) <= alpha < error(plan.n_users - 1)
+    assert error(plan.n_users) <= alpha < error(plan.n_users - 1)
+    assert plan.proved.value == plan.n_users
     assert plan.without_privacy == math.ceil(1 / (m * alpha**2)) <= plan.n_users
 
 
@@ -139,7 +140,7 @@ def test_the_best_method_needs_fewest_users() -> None:
 def test_users_who_may_be_anywhere_are_sampled_as_widely() -> None:
     plan = user_complexity("mean", m=64, epsilon=1, alpha=0.01)
     assert plan.without_privacy == 10_000 <= plan.n_users
-    assert plan.error == pytest.approx(math.hypot(math.sqrt(8) / plan.n_users, 1 / math.sqrt(plan.n_users)), rel=1e-3)
+    assert math.hypot(math.sqrt(8) / plan.n_users, 1 / math.sqrt(plan.n_users)) == pytest.approx(0.01, rel=1e-3)
     with pytest.raises(TypeError, match="'iterated' needs a promise"):
         user_complexity("mean", method="iterated", m=64, epsilon=1, alpha=0.01)
 
@@ -179,7 +180,7 @@ def test_descents() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"task": "median"}, "task must be one of"),
+        ({"task": "median"}, "task must be 'mean', 'descent' or 'group_by' with n_users"),
         ({"n_users": 1}, "n_users must be at least 2"),
         ({"n_users": 10**400}, "n_users must be at most"),
         ({"m": 2**40}, "m must be at most"),
@@ -195,9 +196,6 @@ def test_descents() -> None:
         ({"delta": 2}, "delta must be in"),
         ({"user_std": 0}, "user_std must be > 0"),
         ({"user_std": 1, "homogeneous": True}, "promise the same thing"),
-        ({"radius": 1}, "radius is for task='descent'"),
-        ({"task": "descent", "delta": 1e-6, "user_std": 1}, "user_std and homogeneous are for task='mean'"),
-        ({"task": "descent", "delta": 1e-6, "homogeneous": True}, "user_std and homogeneous are for task='mean'"),
         ({"norm": "l1"}, "norm must be"),
         ({"beta": 1}, "beta must be strictly between"),
         ({"task": "descent"}, "delta must be > 0 for descents"),
@@ -208,6 +206,26 @@ def test_bad_numbers(changed: dict[str, Any], message: str) -> None:
         compare_methods(**({"task": "mean", "n_users": 100, "m": 2, "epsilon": 1} | changed))
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"radius": 1},
+        {"task": "descent", "delta": 1e-6, "user_std": 1},
+        {"task": "descent", "delta": 1e-6, "homogeneous": True},
+        {"task": "group_by", "m": None, "radius": 1},
+    ],
+)
+def test_parameters_of_other_tasks_are_named(changed: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"is no parameter of task '\w+', which has: \w+"):
+        compare_methods(**({"task": "mean", "n_users": 100, "m": 2, "epsilon": 1} | changed))
+
+
+@pytest.mark.parametrize("both", [{}, {"n_users": 100, "alpha": 0.1}])
+def test_errors_or_users(both: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="give either n_users"):
+        compare_methods("mean", m=2, epsilon=1, **both)
+
+
 def test_homogeneous_is_a_bool() -> None:
     with pytest.raises(TypeError, match="homogeneous must be a bool"):
         compare_methods("mean", n_users=100, m=2, epsilon=1, homogeneous="yes")  # type: ignore[arg-type]
@@ -216,8 +234,8 @@ def test_homogeneous_is_a_bool() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"task": "pac"}, "task must be 'mean'"),
-        ({"method": "median"}, "method must be one of"),
+        ({"task": "pac"}, "task must be one of 'mean'"),
+        ({"method": "median"}, "method must be 'auto' or one of"),
         ({"alpha": 0}, "alpha must be > 0"),
         ({"m": 0}, "m must be at least 1"),
     ],

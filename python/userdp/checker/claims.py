@@ -486,6 +486,9 @@ def _explanation(report: Mapping[str, Any]) -> None:
     list(map(_text, _list(report["advice"], "advice")))
 
 
+_ROW = {"method", "protects", "noise", "worst_error", "needs", "note", "rate", "proved", "calibrated", "users"}
+
+
 def _comparison(report: Mapping[str, Any]) -> None:
     for name in ("task", "best", "reason"):
         _text(report[name])
@@ -493,17 +496,28 @@ def _comparison(report: Mapping[str, Any]) -> None:
         name, code = _list(pair, "a size", 2)
         _text(name)
         decode(code, str)
-    methods, order = list[str](), list[tuple[bool, float]]()
+    methods, order, planned = list[str](), list[tuple[bool, float]](), False
     for line in _list(report["rows"], "rows"):
-        parts = _only(line, {"method", "protects", "noise", "worst_error", "needs", "note"}, "a row")
+        parts = _only(line, _ROW, "a row")
         need(parts["protects"] in ("user", "record"), "a method protects users or records")
         methods.append(_text(parts["method"]))
         _text(parts["note"])
-        errors = [hex_float(parts[name]) for name in ("noise", "worst_error") if parts[name] is not None]
-        need(parts["noise"] is not None and all(error >= 0 for error in errors), "predicted errors must be >= 0")
-        order.append((parts["protects"] == "record", math.inf if parts["worst_error"] is None else errors[1]))
+        errors = [hex_float(parts[name]) for name in ("noise", "worst_error", "rate") if parts[name] is not None]
+        users = [count(parts[name], name) for name in ("proved", "calibrated", "users") if parts[name] is not None]
+        need(all(error >= 0 for error in errors), "predicted errors must be >= 0")
+        need(all(number >= 0 for number in users), "numbers of users must be >= 0")
+        need(parts["noise"] is not None or parts["worst_error"] is None, "a worst error goes with a noise")
+        need(parts["noise"] is None or (parts["rate"] is None and not users), "a row has errors or numbers of users")
+        need(parts["users"] is None or len(users) > 1, "users to take are proved or calibrated")
+        size = parts["users"] if parts["noise"] is None else parts["worst_error"] and hex_float(parts["worst_error"])
+        order.append((parts["protects"] == "record", math.inf if size is None else size))
+        planned = planned or size is not None
     need(order == sorted(order), "the rows are not in the order of their errors")
-    need(report["best"] in methods and len(set(methods)) == len(methods), "the best method is not one of the rows")
+    need(len(set(methods)) == len(methods), "a method has two rows")
+    need(
+        report["best"] in methods if planned else report["best"] in {*methods, "none"},
+        "the best method is not one of the rows",
+    )
 
 
 def _agreement(report: Mapping[str, Any]) -> None:

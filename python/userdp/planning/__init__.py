@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from userdp.planning.comparison import compare_methods
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
-from userdp.planning.sample_size import SampleSize, user_complexity
+from userdp.planning.sample_size import Figure, SampleSize, user_complexity
 from userdp.planning.selections import SelectionUsers, selection_users
 from userdp.report import Comparison, Prediction
 
 __all__ = [
     "Comparison",
+    "Figure",
     "HeterogeneityBound",
     "LowerBound",
     "Prediction",

@@ -1,32 +1,39 @@
-"""Predicted errors of methods side by side, from public numbers: means, private descents, and counts by group."""
+"""Methods side by side, from public numbers: their errors with so many users, or how many users an accuracy needs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from userdp.accounting import group_privacy
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     check_count,
-    open_unit_interval,
     parse_delta,
     parse_level,
     parse_positive,
     short_repr,
 )
-from userdp.means.methods import METHODS, NEED_A_PROMISE
-from userdp.means.problem import MeanProblem
-from userdp.mechanisms.key_bounds import Neighbors
+from userdp.means.methods import METHODS
 from userdp.planning.groups import compare_groups
+from userdp.planning.problem import MOST_RECORDS, MOST_USERS, NotPlanned, Problem, Task
+from userdp.planning.sample_size import chosen, figures, planned, why_not
+from userdp.planning.tasks import task_of
+from userdp.planning.tasks.means import (
+    MEAN,
+    PROMISES,
+    asked_of,
+    errors_of,
+    full_range,
+    mean_problem,
+    per_record,
+    plan_of,
+)
 from userdp.public_randomness import PublicSeed
 from userdp.report import Comparison, Prediction
 
@@ -34,17 +41,11 @@ if TYPE_CHECKING:
     from userdp.optimization.descent import DescentRounds, PrivateDescent
     from userdp.optimization.winsorized import TrackingDescent
 
-TASKS = ("mean", "descent", "group_by")
-MOST_USERS = 2**32
-"""Estimators number users by words of 32 bits."""
-MOST_RECORDS = 2**31 - 1
-"""As the largest m of estimators."""
-
 GROUP = "group privacy"
 RECORDS = "records only"
 REASON = "what WinsorizedMean takes by itself for what is promised"
-FULL_RANGE = ("gaussian", "laplace")
-"""The methods that do not think of users: full noise for the whole range."""
+FEWEST = "the fewest users among the methods whose needs are promised"
+NOTHING = "none"
 
 MEASURED = "tuned, it was not told apart from winsorized, tracking, and it has fewer settings: docs/optimization.md"
 PUBLIC = PublicSeed(bytes(32))
@@ -54,56 +55,41 @@ PUBLIC = PublicSeed(bytes(32))
 def compare_methods(
     task: str = "mean",
     *,
-    n_users: int,
+    n_users: int | None = None,
+    alpha: float | None = None,
     m: int | None = None,
-    dimension: int = 1,
-    max_norm: float = 1.0,
     epsilon: Epsilon,
     delta: Delta = 0,
-    user_std: float | None = None,
-    homogeneous: bool = False,
-    radius: float | None = None,
-    norm: str = "l2",
-    beta: float = 0.01,
-    n_keys: int | None = None,
-    max_keys: int | None = None,
-    neighbors: Neighbors | None = None,
+    beta: float | None = None,
+    **parameters: Any,
 ) -> Comparison:
-    """Errors of all methods side by side, and which one is recommended for what is vouched for.
+    """All methods side by side, and which one is recommended for what is vouched for.
 
     Parameters
     ----------
-    task : {"mean", "descent", "group_by"}
-        "mean": the methods of `userdp.means.WinsorizedMean`, the mean of all records with noise for the whole range
-        at epsilon / m (group privacy), and the same at epsilon, which protects records and not users. "descent": the
-        solvers of `userdp.optimization` for logistic regression, by the noise of one step. "group_by": the ways in
-        which `userdp.tables` can count the users of groups, by the noise of one count.
-    n_users, m : int
-        Users, and records of each. Counts by group take no m.
-    dimension : int
-        Columns of X.
-    max_norm : float
-        The largest norm of a record.
+    task : str
+        With `alpha`: one of `userdp.planning.tasks`. With `n_users`: "mean", for the methods of
+        `userdp.means.WinsorizedMean`, the mean of all records with noise for the whole range at epsilon / m (group
+        privacy), and the same at epsilon, which protects records and not users; "descent", for the solvers of
+        `userdp.optimization` for logistic regression, by the noise of one step; "group_by", for the ways in which
+        `userdp.tables` can count the users of groups, by the noise of one count.
+    n_users : int, optional
+        How many users there are: the table has errors. Give either this or `alpha`.
+    alpha : float, optional
+        Which accuracy is wanted: the table has numbers of users, as `user_complexity` has them for one method.
+    m : int
+        Records of each user. Counts by group take no m.
     epsilon, delta : privacy parameters
         For users. Descents need delta > 0.
-    user_std : float, optional
-    homogeneous : bool, default=False
-        For means: promises, as for `userdp.means.WinsorizedMean`; the distance is in L2. What needs none of them is
-        always there; what needs one that is not made is shown for ``homogeneous=True``, and not recommended.
-        "tested" takes them, or m, as a hint.
-    radius : float, optional
-        For descents: of the L2 ball of parameters, by default 4 sqrt(dimension) / max_norm.
-    norm : {"l2", "max"}
-        For means: whether `max_norm` bounds the L2 norm of a record, or each column.
-    beta : float
-        For means, as for `userdp.means.WinsorizedMean`.
-    n_keys : int, optional
-        For counts by group: how many groups the public list has; None where there is none.
-    max_keys : int, optional
-        For counts by group: in how many of them a user counts at most, by default in all. Rows with fewer groups of a
-        user show what a tighter bound buys.
-    neighbors : {"add-remove", "replace"}, optional
-        For counts by group; by default as of `userdp.tables.Session`.
+    beta : float, optional
+        As for `user_complexity`.
+    **parameters
+        Public numbers of the task. Of "mean": `dimension`, `max_norm`, the promises `user_std` and `homogeneous` of
+        `userdp.means.WinsorizedMean`, of which the distance is in L2, and `norm`. What needs a promise that is not
+        made is shown for ``homogeneous=True``, and not recommended; "tested" takes them, or m, as a hint. Of
+        "descent": `dimension`, `max_norm` and `radius`, of the L2 ball of parameters, by default 4 sqrt(dimension) /
+        max_norm. Of "group_by": `n_keys`, how many groups the public list has; `max_keys`, in how many of them a user
+        counts at most, by default in all; `neighbors`, as of `userdp.tables.Session`. docs/planning.md has the others.
 
     Returns
     -------
@@ -121,134 +107,75 @@ def compare_methods(
     ('laplace', True)
     >>> compare_methods("mean", n_users=1000, m=256, epsilon=1, homogeneous=True).best
     'iterated'
+    >>> compare_methods("mean", alpha=0.01, m=16, epsilon=1, homogeneous=True)["laplace"].users
+    734
     >>> counts = compare_methods("group_by", n_users=1000, n_keys=10, epsilon=1, delta="1e-5")
     >>> counts.best, round(counts["correlated"].noise, 1), round(counts["gaussian"].noise, 1)
     ('correlated', 7.9, 12.0)
     """
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {short_repr(task)}")
+    if (n_users is None) == (alpha is None):
+        raise TypeError("give either n_users, for the errors with so many users, or alpha, for the users it needs")
+    if alpha is not None:
+        kind = task_of(task)
+        if m is None:
+            raise TypeError(f"m is needed for task={task!r}: how many records a user has")
+        problem = kind.problem(m=m, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
+        return _users_needed(kind, problem)
+    assert n_users is not None
     if task == "group_by":
-        if m is not None or user_std is not None or homogeneous or radius is not None:
-            raise ValueError("m, user_std, homogeneous and radius are for means and descents; groups have max_keys")
-        return compare_groups(
-            n_users=n_users,
-            n_keys=n_keys,
-            max_keys=max_keys,
-            epsilon=epsilon,
-            delta=delta,
-            neighbors="add-remove" if neighbors is None else neighbors,
-        )
-    if n_keys is not None or max_keys is not None or neighbors is not None:
-        raise ValueError("n_keys, max_keys and neighbors are for task='group_by'")
+        if m is not None or beta is not None:
+            raise ValueError("m and beta are for means; groups have max_keys")
+        return compare_groups(n_users=n_users, epsilon=epsilon, delta=delta, **_known(task, parameters, GROUPS))
+    if task not in ("mean", "descent"):
+        raise ValueError(f"task must be 'mean', 'descent' or 'group_by' with n_users; got {short_repr(task)}")
     if m is None:
         raise TypeError(f"m is needed for task={task!r}: how many records a user has")
     if task == "descent":
-        if user_std is not None or homogeneous:
-            raise ValueError("user_std and homogeneous are for task='mean'; descents have `radius`, of parameters")
-        return _compare_descents(n_users, m, dimension, max_norm, epsilon, delta, radius)
-    if radius is not None:
-        raise ValueError("radius is for task='descent'; means have `user_std`, the distance of users' means")
-    problem = mean_problem(
-        n_users=n_users,
-        m=m,
-        dimension=dimension,
-        max_norm=max_norm,
-        epsilon=epsilon,
-        delta=delta,
-        user_std=user_std,
-        homogeneous=homogeneous,
-        norm=norm,
-        beta=beta,
-    )
-    return _compare_means(problem, m)
+        return _compare_descents(n_users, m, epsilon=epsilon, delta=delta, **_known(task, parameters, DESCENTS))
+    return _means(n_users, m, epsilon, delta, beta, parameters)
 
 
-def users_and_records(n_users: int, m: int) -> tuple[int, int]:
-    """Two sizes that estimators take."""
-    sizes = check_count(n_users, "n_users", 2), check_count(m, "m")
-    for name, size, most in zip(("n_users", "m"), sizes, (MOST_USERS, MOST_RECORDS), strict=True):
-        if size > most:
-            raise ValueError(f"{name} must be at most {most}; got {short_repr(size)}")
-    return sizes
+GROUPS: Mapping[str, Any] = {"n_keys": None, "max_keys": None, "neighbors": "add-remove"}
+DESCENTS: Mapping[str, Any] = {"dimension": 1, "max_norm": 1.0, "radius": None}
 
 
-def mean_problem(
-    *,
-    n_users: int,
-    m: int,
-    dimension: int,
-    max_norm: float,
-    epsilon: Epsilon,
-    delta: Delta,
-    user_std: float | None,
-    homogeneous: bool,
-    norm: str,
-    beta: float,
-) -> MeanProblem:
-    """The public problem that `WinsorizedMean` has for these parameters; without a promise users may be anywhere."""
-    users, records = users_and_records(n_users, m)
-    size = float(parse_positive(max_norm, "max_norm"))
-    if not isinstance(homogeneous, bool):
-        raise TypeError(f"homogeneous must be a bool; got {short_repr(homogeneous)}")
-    if user_std is not None and homogeneous:
-        raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
-    if norm not in ("l2", "max"):
-        raise ValueError(f"norm must be 'l2' or 'max'; got {short_repr(norm)}")
-    problem = MeanProblem(
-        n_users=users,
-        dimension=check_count(dimension, "dimension"),
-        max_norm=size,
-        norm="l2" if norm == "l2" else "max",
-        concentration=size,
-        epsilon=positive_epsilon(epsilon),
-        delta=parse_delta(delta),
-        beta=open_unit_interval(beta, "beta"),
-        promise="none",
-    )
-    if user_std is not None:
-        return replace(problem, promise="at most", concentration=float(parse_positive(user_std, "user_std")))
-    if homogeneous:
-        return _homogeneous(problem, records)
-    return replace(problem, concentration=problem.ball)
+def _known(task: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a task, or an error that names the first that is none."""
+    for name in given:
+        if name not in defaults:
+            raise TypeError(f"{name} is no parameter of task {task!r}, which has: {', '.join(defaults)}")
+    return {**defaults, **{name: value for name, value in given.items() if value is not None}}
 
 
-def _homogeneous(problem: MeanProblem, m: int) -> MeanProblem:
-    return replace(problem, promise="independent", concentration=problem.ball / math.sqrt(m))
-
-
-@lru_cache(maxsize=4096)
-def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
-    """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
-    plan = METHODS[method](problem)
-    worst = plan.accuracy().worst(problem.dimension)
-    # How much noise "tested" has, hangs on what is drawn.
-    return plan.predicted_error() if plan.name == "tested" else math.sqrt(
-        problem.dimension
-    ) * plan.accuracy().noise(), worst
-
-
-PROMISES = {"none": "nothing", "at most": "user_std", "independent": "homogeneous=True"}
-
-
-def _compare_means(problem: MeanProblem, m: int) -> Comparison:
+def _means(
+    n_users: int, m: int, epsilon: Epsilon, delta: Delta, beta: float | None, parameters: Mapping[str, Any]
+) -> Comparison:
     """All methods that can run at this privacy, the group-privacy baseline, and the mean that protects records."""
-    promised = problem if problem.promise != "none" else _homogeneous(problem, m)
-    automatic = METHODS["auto"](replace(promised, promise=problem.promise)).name
+    users = _users(n_users)
+    # Accuracies of means may be any: here they are what is asked for.
+    planned = MEAN.problem(m=m, epsilon=epsilon, delta=delta, alpha=1, beta=beta, values=parameters)
+    problem = mean_problem(planned, users)
+    automatic = plan_of("auto", replace(asked_of("auto", problem, m), promise=problem.promise)).name
     rows: list[Prediction] = []
     for method in METHODS:
         if method == "auto":
             continue
-        # A hint for "tested" is no promise; the others of these do not use it.
-        asked = promised if method in NEED_A_PROMISE else replace(promised, promise="none")
+        asked = asked_of(method, problem, m)
         try:
             noise, worst = errors_of(method, asked)
-            plan = METHODS[method](asked)
-        except ValueError:  # it needs a positive delta, or cannot be certified at this one
+        except NotPlanned:  # it needs a positive delta, or cannot be certified at this one
             continue
-        notes = ["too few users for it"] * bool(plan.warnings())
+        notes = ["too few users for it"] * bool(plan_of(method, asked).warnings())
         needs = PROMISES[asked.promise]
         rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
-    rows += _baselines(problem, m)
+    note = f"one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
+    try:
+        noise = full_range(per_record(problem, m, group=True))
+        rows.append(Prediction(GROUP, "user", noise, noise, note=note))
+    except NotPlanned as reason:
+        rows.append(Prediction(GROUP, "user", None, None, note=f"not planned: {reason}"))
+    noise = full_range(per_record(problem, m, group=False))
+    rows.append(Prediction(RECORDS, "record", noise, noise, note="no guarantee for users"))
     sizes = {
         "n_users": problem.n_users,
         "m": m,
@@ -261,34 +188,55 @@ def _compare_means(problem: MeanProblem, m: int) -> Comparison:
     return Comparison("mean", sizes, tuple(rows), automatic, REASON)
 
 
-def _baselines(problem: MeanProblem, m: int) -> Iterator[Prediction]:
-    """The mean of all records with full-range noise: at epsilon / m, and at epsilon, which does not protect users."""
-    records = replace(problem, n_users=problem.n_users * m, promise="none", concentration=problem.ball)
-    level = Fraction(float(parse_level(problem.epsilon)))
-    per_record = replace(records, epsilon=level / m, delta=_record_delta(level, problem.delta, m))
-    noise = min(_full_range(per_record))
-    note = f"one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
-    yield Prediction(GROUP, "user", noise, noise, note=note)
-    noise = min(_full_range(records))
-    yield Prediction(RECORDS, "record", noise, noise, note="no guarantee for users")
+def _records(m: int) -> int:
+    """A number of records of a user that estimators take."""
+    records = check_count(m, "m")
+    if records > MOST_RECORDS:
+        raise ValueError(f"m must be at most {MOST_RECORDS}; got {short_repr(m)}")
+    return records
 
 
-def _full_range(problem: MeanProblem) -> list[float]:
-    return [errors_of(method, problem)[0] for method in FULL_RANGE if problem.delta or method == "laplace"]
+def _users_needed(task: Task, problem: Problem) -> Comparison:
+    """Every method of a task, with its three numbers of users or the reason why there is none."""
+    rows = []
+    for way in task.methods:
+        numbers = figures(way, task, problem)
+        rate, proved, calibrated = numbers
+        number = chosen(numbers)
+        note = f"not planned: {why_not(numbers)}" if number is None else ""
+        rows.append(
+            Prediction(
+                way.name,
+                way.protects,
+                None,
+                None,
+                way.needs(problem),
+                note,
+                rate=rate.value,
+                proved=None if proved.value is None else int(proved.value),
+                calibrated=None if calibrated.value is None else int(calibrated.value),
+                users=None if number is None else number[0],
+            )
+        )
+    rows += [
+        Prediction(name, "user", None, None, note=f"not planned: {reason}") for name, reason in task.missing.items()
+    ]
+    found = planned(task, problem)
+    best = min(found, key=lambda row: row[2][0])[0].name if found else NOTHING
+    reason = FEWEST if found else "each row says why"
+    return Comparison(task.name, problem.sizes, tuple(rows), best, reason)
 
 
-def _record_delta(level: Fraction, delta: Fraction, m: int) -> Fraction:
-    """The largest delta of a record, nearly, with which m records have the delta of a user."""
-    if not delta:
-        return delta
-    share = math.expm1(float(level) / m) / math.expm1(float(level)) if level < 500 else 0.0
-    part = delta * Fraction(share) * (1 - Fraction(1, 2**40))
-    assert Fraction(group_privacy(level / m, part, m).delta) <= delta
-    return part
+def _users(n_users: int) -> int:
+    """A number of users that estimators take."""
+    users = check_count(n_users, "n_users", 2)
+    if users > MOST_USERS:
+        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
+    return users
 
 
 def _compare_descents(
-    n_users: int, m: int, dimension: int, max_norm: float, epsilon: Epsilon, delta: Delta, radius: float | None
+    n_users: int, m: int, *, epsilon: Epsilon, delta: Delta, dimension: int, max_norm: float, radius: float | None
 ) -> Comparison:
     """The descents of `userdp.optimization` for logistic regression, by their defaults."""
     # These need scikit-learn, which comparing means does not.
@@ -301,7 +249,7 @@ def _compare_descents(
 
     if not parse_delta(delta):
         raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
-    users, records = users_and_records(n_users, m)
+    users, records = _users(n_users), _records(m)
     d, longest = check_count(dimension, "dimension"), float(parse_positive(max_norm, "max_norm"))
     reach = 4 * math.sqrt(d) / longest if radius is None else float(parse_positive(radius, "radius"))
     problem = DescentProblem(

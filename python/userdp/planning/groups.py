@@ -47,11 +47,11 @@ def compare_groups(
     if keys is None and not exact:
         raise ValueError("delta must be > 0 where n_keys is None: which groups there are is private then; got 0")
     rows = list(_ways(keys, most, level, exact, relation))
-    best = min((row for row in rows if keys is None or row.method != THRESHOLD), key=lambda row: row.noise)
+    best = min((row for row in rows if keys is None or row.method != THRESHOLD), key=_noise)
     fewer = most // 2
     while fewer >= 1:
         part = _ways(keys, fewer, level, exact, relation)
-        row = min((row for row in part if keys is None or row.method != THRESHOLD), key=lambda row: row.noise)
+        row = min((row for row in part if keys is None or row.method != THRESHOLD), key=_noise)
         rows.append(replace(row, method=f"{row.method}, {fewer} group{'' if fewer == 1 else 's'} of a user"))
         fewer //= 2
     sizes = {
@@ -63,6 +63,11 @@ def compare_groups(
         "neighbors": relation,
     }
     return Comparison("group_by", sizes, tuple(rows), best.method, MOST_EXACT)
+
+
+def _noise(row: Prediction) -> float:
+    assert row.noise is not None
+    return row.noise
 
 
 def _ways(

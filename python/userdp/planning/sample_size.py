@@ -1,18 +1,94 @@
-"""How many users a method needs for an accuracy, by its worst error under what is promised."""
+"""How many users a method needs for an accuracy: by the papers' rates, by proofs with constants, and by simulation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
 
-from userdp.display import Fact, Section, Shown
+from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import rounded
-from userdp.exact.numbers import Delta, Epsilon, parse_positive, short_repr
+from userdp.exact.numbers import Delta, Epsilon
 from userdp.exceptions import BudgetError
-from userdp.means.methods import METHODS, NEED_A_PROMISE
-from userdp.planning.comparison import MOST_USERS, errors_of, mean_problem
+from userdp.planning.calibration import calibration_of
+from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Problem, Task
+from userdp.planning.tasks import task_of
+
+Kind = Literal["rate", "proved", "calibrated"]
+NEAR = 2
+"""A proved number up to so many times a calibrated one is taken in its place, as it holds for all users."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of users, and what it rests on.
+
+    Attributes
+    ----------
+    kind : {"rate", "proved", "calibrated"}
+    value : float or None
+        "rate": the paper's formula, without constants and logarithms: for its shape only. "proved": with so many users
+        the accuracy is kept, by a theorem with explicit constants. "calibrated": by simulations with users of one
+        kind. None where there is none.
+    source : str
+        The paper's row, what is proved, or what was simulated.
+    terms : mapping from str to float
+        What the value is the sum of.
+    error : float or None
+        Of a calibrated number: the largest relative error at the points simulated.
+    reason : str
+        Why there is no value.
+    """
+
+    kind: Kind
+    value: float | None
+    source: str
+    terms: Mapping[str, float] = field(default_factory=dict)
+    error: float | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
+
+
+def figures(method: Method, task: Task, problem: Problem) -> tuple[Figure, Figure, Figure]:
+    """The three numbers of a method, each with its source or with the reason why it is missing."""
+    return _rate(method, problem), _proved(method, problem), _calibrated(method, task, problem)
+
+
+def _rate(method: Method, problem: Problem) -> Figure:
+    if method.rate is None:
+        return Figure("rate", None, method.row, reason="no row of the four papers is about it")
+    try:
+        terms = method.rate(problem)
+    except (NotPlanned, ValueError) as error:
+        return Figure("rate", None, method.row, reason=str(error))
+    return Figure("rate", math.fsum(terms.values()), method.row, terms)
+
+
+def _proved(method: Method, problem: Problem) -> Figure:
+    if method.proved is None:
+        return Figure("proved", None, method.theorem, reason="no number of users is proved with constants")
+    try:
+        return Figure("proved", method.proved(problem), method.theorem)
+    except (NotPlanned, BudgetError) as error:
+        return Figure("proved", None, method.theorem, reason=str(error))
+
+
+def _calibrated(method: Method, task: Task, problem: Problem) -> Figure:
+    try:
+        found = calibration_of(method, problem)
+        assert method.terms is not None
+        terms = {name: found.constants[name] * size for name, size in method.terms(problem).items()}
+    except NotPlanned as error:
+        return Figure("calibrated", None, task.data, reason=str(error))
+    users = max(1, math.ceil(math.fsum(terms.values())))
+    if users > MOST_USERS:
+        return Figure("calibrated", None, task.data, reason=f"more than {MOST_USERS} users")
+    source = f"{found.points} points simulated, {found.runs} runs each, seed {found.seed}: {task.data}"
+    return Figure("calibrated", users, source, terms, found.error)
 
 
 @dataclass(frozen=True)
@@ -22,35 +98,77 @@ class SampleSize(Shown):
     Attributes
     ----------
     task, method : str
+    measure : str
+        What is at most alpha, and how surely.
     n_users : int
-        At least 2. With these, the accuracy is reached; with one less it is not, unless that is 1.
-    noise : float
-        Root mean square of the L2 error by privacy, with so many users.
-    error : float
-        The same with sampling: at most alpha.
-    without_privacy : int
-        How many users are enough for sampling alone.
+        The number to take, at least 2: the calibrated one with its error on top, or the proved one where that is at
+        most twice as large or nothing was simulated.
+    basis : {"proved", "calibrated"}
+        Which of the two it is.
+    rate, proved, calibrated : Figure
+    without_privacy : int or None
+        How many users are enough for sampling alone, where that is known.
+    sizes : mapping
+        The public numbers that it is for.
     """
 
     task: str
     method: str
+    measure: str
     n_users: int
-    noise: float
-    error: float
-    without_privacy: int
+    basis: Kind
+    rate: Figure
+    proved: Figure
+    calibrated: Figure
+    without_privacy: int | None
+    sizes: Mapping[str, Any]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [asdict(self)]
+        return [
+            {
+                "task": self.task,
+                "method": self.method,
+                "n_users": self.n_users,
+                "basis": self.basis,
+                "rate": self.rate.value,
+                "proved": self.proved.value,
+                "calibrated": self.calibrated.value,
+                "error": self.calibrated.error,
+                "without_privacy": self.without_privacy,
+            }
+        ]
 
     def _sections(self) -> Sequence[Section]:
-        users = Fact("Users", f"{self.n_users:,}")
-        facts = [
-            users,
-            Fact("Enough for sampling alone", f"{self.without_privacy:,}"),
-            Fact("Root mean square error by privacy", rounded(self.noise)),
-            Fact("With sampling", rounded(self.error)),
+        users = Fact("Users", f"{self.n_users:,} ({self.basis})")
+        facts = [users, Fact("Accuracy", self.measure)]
+        if self.without_privacy is not None:
+            facts.append(Fact("Enough for sampling alone", f"{self.without_privacy:,}"))
+        rows = [
+            (figure.kind, "–" if figure.value is None else rounded(figure.value), figure.reason or figure.source)
+            for figure in (self.rate, self.proved, self.calibrated)
         ]
-        return [Section(f"Users needed: {self.task}, by {self.method}", facts=[("", facts)], headline=[users])]
+        table = Table("Three numbers of users", ("kind", "users", "what it rests on"), rows)
+        asked = [Fact(name, str(value)) for name, value in self.sizes.items()]
+        title = f"Users needed: {self.task}, by {self.method}"
+        return [Section(title, facts=[("", facts), ("Question", asked)], tables=[table], headline=[users])]
+
+
+def measure_of(task: Task, problem: Problem) -> str:
+    """What an accuracy means, in words."""
+    if task.accuracy == "root mean square":
+        return f"{task.measure} is at most {problem.alpha:g}"
+    return f"{task.measure} is at most {problem.alpha:g} in {1 - problem.beta:.4g} of all releases"
+
+
+def chosen(figures_of: tuple[Figure, Figure, Figure]) -> tuple[int, Kind] | None:
+    """The number of users to take, and which of the three it is."""
+    _, proved, calibrated = figures_of
+    if calibrated.value is None:
+        return None if proved.value is None else (max(2, int(proved.value)), "proved")
+    sure = max(2, math.ceil(calibrated.value * (1 + (calibrated.error or 0))))
+    if proved.value is not None and proved.value <= NEAR * sure:
+        return max(2, int(proved.value)), "proved"
+    return sure, "calibrated"
 
 
 def user_complexity(
@@ -61,30 +179,30 @@ def user_complexity(
     epsilon: Epsilon,
     delta: Delta = 0,
     alpha: float,
-    dimension: int = 1,
-    max_norm: float = 1.0,
-    user_std: float | None = None,
-    homogeneous: bool = False,
-    norm: str = "l2",
-    beta: float = 0.01,
+    beta: float | None = None,
+    **parameters: Any,
 ) -> SampleSize:
-    """The number of users with which the worst error of a method reaches alpha.
+    """The number of users with which a method reaches an accuracy: by rate, by proof and by simulation.
 
     Parameters
     ----------
-    task : {"mean"}
-        Estimators with proved sample sizes have ``users_needed()`` themselves.
+    task : str
+        One of `userdp.planning.tasks`; docs/planning.md has what each of them means.
     method : str
-        As for `userdp.means.WinsorizedMean`.
+        One of the task's methods, or "auto": what needs the fewest users among those whose needs are promised.
     m : int
         Records of each user.
     epsilon, delta : privacy parameters
+        For replacing one user.
     alpha : float
-        > 0: the root mean square of the L2 error against the mean that users are drawn from.
-    dimension : int
-        Columns.
-    max_norm, user_std, homogeneous, norm, beta
-        As for `compare_methods`. Without a promise users may be anywhere within the bounds.
+        > 0: the accuracy. Its measure belongs to the task: for "mean" it is the root mean square of the L2 error
+        against the mean that users are drawn from.
+    beta : float, optional
+        In (0, 1): the probability with which the accuracy may be missed, by default 0.1. For "mean", whose accuracy is
+        a root mean square, it is the parameter of `userdp.means.WinsorizedMean`, by default 0.01.
+    **parameters
+        Public numbers of the task, as ``dimension``, ``max_norm``, ``user_std``, ``homogeneous`` and ``norm`` of
+        "mean".
 
     Returns
     -------
@@ -92,77 +210,71 @@ def user_complexity(
 
     Raises
     ------
-    BudgetError
-        When 2**32 users are not enough.
+    ValueError
+        For unknown tasks and methods, numbers out of range, and when no number is known: the message has each reason.
 
     Notes
     -----
-    The error is that of the plan by which the method runs: its noise, of exact distribution, the most that clipping
-    can move under the promise, and the most that sampling can. No failure probability goes with it.
+    A calibrated number is for users as simulated, which `SampleSize.calibrated` describes, and for numbers within the
+    range simulated. A proved number is for all users, as its theorem says.
 
     Examples
     --------
     >>> plan = user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01, homogeneous=True)
-    >>> plan.n_users, plan.without_privacy
-    (734, 625)
+    >>> plan.n_users, plan.basis, plan.without_privacy
+    (734, 'proved', 625)
     """
-    if task != "mean":
-        raise ValueError(f"task must be 'mean'; got {short_repr(task)}; learners and distributions have users_needed()")
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {short_repr(method)}")
-    accuracy = float(parse_positive(alpha, "alpha"))
-    problem = mean_problem(
-        n_users=2,
-        m=m,
-        dimension=dimension,
-        max_norm=max_norm,
-        epsilon=epsilon,
-        delta=delta,
-        user_std=user_std,
-        homogeneous=homogeneous,
-        norm=norm,
-        beta=beta,
+    kind = task_of(task)
+    problem = kind.problem(m=m, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
+    return sample_size(kind, problem, method)
+
+
+def sample_size(task: Task, problem: Problem, method: str = "auto") -> SampleSize:
+    """The same for a problem that has been read."""
+    if method == "auto":
+        found = planned(task, problem)
+        if not found:
+            reasons = "; ".join(f"{way.name}: {why_not(figures(way, task, problem))}" for way in task.methods)
+            raise ValueError(f"no method of {task.name!r} can be planned here: {reasons}")
+        way, numbers, (users, basis) = min(found, key=lambda row: row[2][0])
+    else:
+        way = task.method(method)
+        if not way.kept(problem):
+            raise TypeError(f"method={method!r} needs a promise of how users are: {way.needs(problem)}")
+        numbers = figures(way, task, problem)
+        number = chosen(numbers)
+        if number is None:
+            raise BudgetError(f"method={method!r} cannot be planned here: {why_not(numbers)}")
+        users, basis = number
+    free = None
+    if task.without_privacy is not None:
+        free = task.without_privacy(problem)
+    return SampleSize(
+        task=task.name,
+        method=way.name,
+        measure=measure_of(task, problem),
+        n_users=users,
+        basis=basis,
+        rate=numbers[0],
+        proved=numbers[1],
+        calibrated=numbers[2],
+        without_privacy=free,
+        sizes=problem.sizes,
     )
-    if method in NEED_A_PROMISE and problem.promise == "none":
-        raise TypeError(f"method={method!r} needs a promise of how near users are: user_std or homogeneous=True")
-
-    def errors(n: int) -> tuple[float, float]:
-        return errors_of(method, replace(problem, n_users=n))
-
-    def error(n: int) -> float:
-        return math.hypot(errors(n)[1], problem.possible_concentration / math.sqrt(n))
-
-    needed = problem.possible_concentration / accuracy
-    if needed > MOST_USERS**0.5:
-        raise _too_many()
-    without = max(1, math.ceil(needed**2))
-    n = _least(lambda n: error(n) / accuracy, start=max(2, without))
-    return SampleSize(task, method, n, errors(n)[0], error(n), without)
 
 
-def _least(ratio: Callable[[int], float], start: int) -> int:
-    """The n at which a falling ratio comes to 1 or below, from the start: few evaluations, as it is nearly a power."""
-    low, high = start, start
-    above = below = ratio(start)
-    while below > 1:
-        if high >= MOST_USERS:
-            raise _too_many()
-        low, above = high, below
-        # It falls like 1 / n where noise dominates.
-        high = min(max(math.ceil(high * 1.01 * min(below, 2.0**20)), high + 1), MOST_USERS)
-        below = ratio(high)
-    while high - low > 1:
-        middle, margin = (low + high) // 2, (high - low) // 16
-        if margin and below < above < math.inf:
-            guess = low * (high / low) ** (math.log(above) / math.log(above / below))
-            middle = min(max(round(guess), low + margin), high - margin)
-        at = ratio(middle)
-        if at > 1:
-            low, above = middle, at
-        else:
-            high, below = middle, at
-    return high
+def planned(task: Task, problem: Problem) -> list[tuple[Method, tuple[Figure, Figure, Figure], tuple[int, Kind]]]:
+    """The methods that protect users, whose needs are promised, and that have a number."""
+    rows = []
+    for way in task.methods:
+        if way.protects == "user" and way.kept(problem):
+            numbers = figures(way, task, problem)
+            number = chosen(numbers)
+            if number is not None:
+                rows.append((way, numbers, number))
+    return rows
 
 
-def _too_many() -> BudgetError:
-    return BudgetError(f"more than 2**{MOST_USERS.bit_length() - 1} users would be needed; raise alpha or epsilon")
+def why_not(numbers: tuple[Figure, Figure, Figure]) -> str:
+    """Why neither a proved nor a calibrated number is known."""
+    return " and ".join(f"{figure.kind}: {figure.reason}" for figure in numbers[1:] if figure.reason)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from userdp.checker.claims import stable_share
 from userdp.display import Fact, Section, Table
-from userdp.display.numbers import bounded, bounds_text, number_text, rounded
+from userdp.display.numbers import bounded, bounds_text, number_text
 from userdp.exact.numbers import Bounds, Delta, parse_delta
 from userdp.report.base import (
     BOUNDS,
@@ -171,24 +171,38 @@ class Prediction:
     needs : str
         What somebody must vouch for, or "nothing".
     note : str
+        Among others why there is no number.
+    rate, proved, calibrated : float or int or None
+        Numbers of users that an accuracy needs: the paper's formula without its constants, what is proved with
+        constants, and what simulations say.
+    users : int or None
+        The number of users to take, of these.
     """
 
     method: str
     protects: str
-    noise: float
+    noise: float | None
     worst_error: float | None
     needs: str = "nothing"
     note: str = ""
+    rate: float | None = None
+    proved: int | None = None
+    calibrated: int | None = None
+    users: int | None = None
 
 
 _PREDICTION = members(
     Prediction,
     method=TEXT,
     protects=one_of("user", "record"),
-    noise=FLOAT,
+    noise=optional(FLOAT),
     worst_error=optional(FLOAT),
     needs=TEXT,
     note=TEXT,
+    rate=optional(FLOAT),
+    proved=optional(COUNT),
+    calibrated=optional(COUNT),
+    users=optional(COUNT),
 )
 _SIZES = Codec(
     lambda sizes: [[name, VALUE.write(value)] for name, value in sizes.items()],
@@ -206,7 +220,7 @@ class Comparison(Report):
     sizes : mapping
         The public numbers that it is for.
     rows : tuple of Prediction
-        With increasing error among those that protect users; the others come last.
+        With increasing error, or number of users, among those that protect users; the others come last.
     best : str
         The method that is recommended.
     reason : str
@@ -247,29 +261,46 @@ class Comparison(Report):
         """The table as plain text."""
         sizes = ", ".join(f"{name}={value}" for name, value in self.sizes.items())
         width = max((len(line.method) for line in self.rows), default=0)
-        lines = [f"{self.task}: {sizes}", f"{'method':<{width}}  protects  {'noise':>9}  worst error  needs"]
+        head = "  ".join(f"{name:>11}" for name, _ in self._columns())
+        lines = [f"{self.task}: {sizes}", f"{'method':<{width}}  protects  {head}  needs"]
         for line in self.rows:
-            error = "-" if line.worst_error is None else f"{line.worst_error:.3g}"
-            text = f"{line.method:<{width}}  {line.protects:<8}  {line.noise:>9.3g}  {error:>11}  {line.needs}"
+            found = [of(line) for _, of in self._columns()]
+            numbers = "  ".join(f"{'-' if value is None else short(value):>11}" for value in found)
+            text = f"{line.method:<{width}}  {line.protects:<8}  {numbers}  {line.needs}"
             lines.append(text + (f" ({line.note})" if line.note else ""))
         return "\n".join([*lines, f"best: {self.best} ({self.reason})"])
+
+    def _has_errors(self) -> bool:
+        return any(line.noise is not None for line in self.rows)
+
+    def _columns(self) -> Sequence[tuple[str, Callable[[Prediction], float | None]]]:
+        """What the numbers of a row are called: errors, or users."""
+        if self._has_errors():
+            return ("noise", lambda line: line.noise), ("worst error", lambda line: line.worst_error)
+        return (
+            ("users", lambda line: line.users),
+            ("calibrated", lambda line: line.calibrated),
+            ("proved", lambda line: line.proved),
+            ("rate", lambda line: line.rate),
+        )
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [asdict(line) for line in self.rows]
 
     def _sections(self) -> Sequence[Section]:
+        columns = self._columns()
         rows = [
             (
                 line.method,
                 line.protects,
-                rounded(line.noise),
-                "–" if line.worst_error is None else rounded(line.worst_error),
+                *("–" if (value := of(line)) is None else short(value) for _, of in columns),
                 line.needs,
                 line.note,
             )
             for line in self.rows
         ]
-        table = Table("Predicted errors", ("method", "protects", "noise", "worst error", "needs", "note"), rows)
+        title = "Predicted errors" if self._has_errors() else "Users needed"
+        table = Table(title, ("method", "protects", *(name for name, _ in columns), "needs", "note"), rows)
         asked = [Fact(name, str(value)) for name, value in self.sizes.items()]
         best = Fact("Recommended", f"{self.best} ({self.reason})")
         return [
@@ -279,7 +310,7 @@ class Comparison(Report):
         ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Worst errors as bars; needs matplotlib (``pip install 'userdp[plot]'``).
+        """Worst errors or numbers of users as bars; needs matplotlib (``pip install 'userdp[plot]'``).
 
         Parameters
         ----------
@@ -296,17 +327,26 @@ class Comparison(Report):
             except ModuleNotFoundError:
                 raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
             _, ax = plt.subplots(layout="constrained")
-        rows = [line for line in self.rows if line.worst_error is not None]
-        colors = ["C1" if line.protects == "record" else "C0" for line in rows]
-        ax.barh([line.method for line in rows], [line.worst_error or 0.0 for line in rows], color=colors)
+        errors = self._has_errors()
+        sizes = [(line, line.worst_error if errors else line.users) for line in self.rows]
+        rows = [(line, size) for line, size in sizes if size is not None]
+        colors = ["C1" if line.protects == "record" else "C0" for line, _ in rows]
+        ax.barh([line.method for line, _ in rows], [size for _, size in rows], color=colors)
         ax.invert_yaxis()
         ax.set_xscale("log")
-        ax.set_xlabel("worst error (orange: protects records, not users)")
+        what = "worst error" if errors else "users needed"
+        ax.set_xlabel(f"{what} (orange: protects records, not users)")
         return ax
 
 
 def _order(line: Prediction) -> tuple[bool, float]:
-    return line.protects != "user", math.inf if line.worst_error is None else line.worst_error
+    size = line.users if line.noise is None else line.worst_error
+    return line.protects != "user", math.inf if size is None else size
+
+
+def short(number: float) -> str:
+    """A number of users in full, and an error to three digits."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:.3g}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

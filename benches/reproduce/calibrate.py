@@ -1,0 +1,116 @@
+"""Fit the constants that the planner ships to simulations, and simulate points that the fit has not seen.
+
+    python -m benches.reproduce.calibrate TASK METHOD [--points 16] [--tests 6] [--runs 400]
+
+Writes `python/userdp/planning/calibrations/TASK.json` and a row for every point to `benches/reproduce/needs.csv`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benches.reproduce.simulation import SEED, Point, Simulation, points, users_needed
+from benches.reproduce.simulations import SIMULATIONS
+
+from userdp.planning.tasks import TASKS
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDS = ROOT / "benches" / "reproduce" / "needs"
+CALIBRATIONS = ROOT / "python" / "userdp" / "planning" / "calibrations"
+MARGIN = 0.02
+"""The least error that is stated."""
+
+
+def terms_of(task: str, method: str, point: Point) -> dict[str, float]:
+    """The terms of a method at a point, as the planner has them."""
+    kind = TASKS[task]
+    given = dict(point)
+    common = {name: given.pop(name) for name in ("m", "epsilon", "delta", "alpha", "beta")}
+    problem = kind.problem(**common, values=given)
+    terms: Callable[[Any], Any] | None = kind.method(method).terms
+    assert terms is not None
+    return dict(terms(problem))
+
+
+def fitted(rows: list[dict[str, float]], needs: np.ndarray) -> dict[str, float]:
+    """Constants >= 0 with the least squares of relative errors."""
+    from scipy.optimize import nnls
+
+    names = list(rows[0])
+    matrix = np.array([[row[name] for name in names] for row in rows]) / needs[:, None]
+    found, _ = nnls(matrix, np.ones(len(rows)))
+    return {name: float(value) for name, value in zip(names, found, strict=True)}
+
+
+def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int) -> dict[str, Any]:
+    """Simulate, fit, and simulate anew where nothing was fitted."""
+    task, method = simulation.task, simulation.method
+    written: list[dict[str, Any]] = []
+    for purpose, number in (("fit", n_points), ("test", n_tests)):
+        start = 64
+        for point in points(simulation, purpose, number):
+            need = users_needed(simulation, point, runs, purpose, start)
+            start = max(1, round(need.n_users))
+            written.append({"purpose": purpose, "point": dict(point), "n": need.n_users, "se": need.standard_error})
+            print(
+                f"{task} {method} {purpose} {dict(point)}: {need.n_users:.1f} +- {need.standard_error:.1f}", flush=True
+            )
+    fit = [row for row in written if row["purpose"] == "fit"]
+    constants = fitted([terms_of(task, method, row["point"]) for row in fit], np.array([row["n"] for row in fit]))
+    for row in written:
+        terms = terms_of(task, method, row["point"])
+        row["predicted"] = max(1, math.ceil(math.fsum(constants[name] * terms[name] for name in constants)))
+        row["error"] = row["predicted"] / row["n"] - 1
+    worst = max(abs(row["error"]) for row in written)
+    ranges: dict[str, list[Any]] = {}
+    for name in written[0]["point"]:
+        seen = [row["point"][name] for row in written if row["point"][name] is not None]
+        if seen:
+            words = isinstance(seen[0], (bool, str))
+            ranges[name] = sorted(set(seen)) if words else [min(seen), max(seen)]
+    NEEDS.mkdir(exist_ok=True)
+    with (NEEDS / f"{task} {method}.csv".replace(" ", "-").replace(",", "")).open("w", newline="") as file:
+        writer = csv.writer(file)
+        names = list(written[0]["point"])
+        writer.writerow(["task", "method", "purpose", *names, "n_users", "standard_error", "predicted", "runs"])
+        for row in written:
+            found = [f"{row['n']:.2f}", f"{row['se']:.2f}", row["predicted"], runs]
+            writer.writerow([task, method, row["purpose"], *row["point"].values(), *found])
+    entry = {
+        "constants": constants,
+        "ranges": ranges,
+        "error": max(MARGIN, math.ceil(worst * 1000) / 1000),
+        "points": len(written),
+        "runs": runs,
+        "seed": SEED,
+    }
+    path = CALIBRATIONS / f"{task}.json"
+    shipped = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"methods": {}}
+    shipped["methods"][method] = entry
+    path.write_text(json.dumps(shipped, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return entry
+
+
+def main() -> None:
+    """Calibrate the methods that are named, or all of a task."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task")
+    parser.add_argument("method", nargs="?")
+    parser.add_argument("--points", type=int, default=16)
+    parser.add_argument("--tests", type=int, default=6)
+    parser.add_argument("--runs", type=int, default=400)
+    given = parser.parse_args()
+    for simulation in SIMULATIONS:
+        if simulation.task == given.task and given.method in (None, simulation.method):
+            print(json.dumps(calibrate(simulation, given.points, given.tests, given.runs)))
+
+
+if __name__ == "__main__":
+    main()

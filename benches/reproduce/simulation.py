@@ -1,0 +1,121 @@
+"""One method on one problem: the losses of runs, and the least number of users that reaches an accuracy."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Point = Mapping[str, Any]
+"""m, epsilon, delta, alpha and beta, and the parameters of the task."""
+
+SEED = 20261123
+"""Of all points and runs. It was committed before anything was fitted."""
+MOST_USERS = 2**22
+
+
+class Simulation(Protocol):
+    """How a method does on users of one kind."""
+
+    task: str
+    method: str
+    root_mean_square: bool
+    """Whether alpha is a root mean square error, and not kept with probability 1 - beta."""
+
+    def point(self, rng: np.random.Generator) -> Point:
+        """Draw a point within the range that is to be calibrated."""
+        ...
+
+    def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
+        """Draw users and a release, so many times: the loss of each run, of shape (runs,), or its expected failure.
+
+        A simulation that knows the distribution of a release exactly may return, for each draw of users, the
+        probability that the loss is above alpha, as numbers from 0 to 1 with `exact` set.
+        """
+        ...
+
+    exact: bool
+
+
+def stream(*words: object) -> np.random.Generator:
+    """A generator of its own for a purpose, which follows from the seed and the words."""
+    return np.random.default_rng([SEED, *(zlib.crc32(repr(word).encode()) for word in words)])
+
+
+def points(simulation: Simulation, purpose: str, number: int) -> list[Point]:
+    """The points of a purpose ("fit", "test"): drawn from the seed, whatever is found."""
+    rng = stream(simulation.task, simulation.method, purpose)
+    return [simulation.point(rng) for _ in range(number)]
+
+
+@dataclass(frozen=True)
+class Need:
+    """The number of users that an accuracy needs, found by simulation."""
+
+    n_users: float
+    standard_error: float
+    runs: int
+
+
+def failure(
+    simulation: Simulation, point: Point, n_users: int, runs: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """What must be at most 1, and its error: the share of misses over beta, or the mean square over alpha squared."""
+    found = simulation.losses(point, n_users, runs, rng)
+    if simulation.root_mean_square:
+        ratios = (found / point["alpha"]) ** 2
+    else:
+        misses = found if simulation.exact else (found > point["alpha"]).astype(float)
+        ratios = misses / point["beta"]
+    return float(ratios.mean()), float(ratios.std() / math.sqrt(runs))
+
+
+def users_needed(simulation: Simulation, point: Point, runs: int, purpose: str, start: int = 64) -> Need:
+    """The n at which the failure comes to what is accepted, by a line through its logarithm around there."""
+    rng = stream(simulation.task, simulation.method, purpose, sorted(point.items()))
+    few = max(20, runs // 5)
+    low, high, n = 1, 0, start
+    while True:  # the first power of the factor that is enough, and the last that is not
+        enough = failure(simulation, point, n, few, rng)[0] <= 1
+        if enough:
+            high = n
+            if n == 1 or low >= n // 2:
+                break
+            n = max(1, n // 2)
+            if n <= low:
+                break
+        else:
+            low = n
+            if high:
+                break
+            n *= 2
+            if n > MOST_USERS:
+                raise ValueError(f"more than {MOST_USERS} users are needed at {dict(point)}")
+    sizes = sorted({max(1, round(low * (high / low) ** (step / 4))) for step in range(-1, 6)})
+    seen = [(n, *failure(simulation, point, n, runs, rng)) for n in sizes]
+    return Need(*_crossing(seen), runs)
+
+
+def _crossing(seen: list[tuple[int, float, float]]) -> tuple[float, float]:
+    """Where a line through log(failure) against log(n) has the value 0, and how surely."""
+    used = [(math.log(n), math.log(ratio), max(error / ratio, 1e-3)) for n, ratio, error in seen if 0.05 < ratio < 20]
+    if len(used) < 2:
+        best = min(seen, key=lambda row: abs(math.log(max(row[1], 1e-9))))
+        return float(best[0]), float(best[0]) / 4
+    x, y, error = (np.array(column) for column in zip(*used, strict=True))
+    # What is near the crossing tells most.
+    weight = 1 / (error**2 + (y / 4) ** 2)
+    center = np.average(x, weights=weight)
+    slope = np.average((x - center) * (y - np.average(y, weights=weight)), weights=weight) / max(
+        np.average((x - center) ** 2, weights=weight), 1e-12
+    )
+    slope = min(slope, -0.3)
+    at = center - np.average(y, weights=weight) / slope
+    spread = math.sqrt(1 / float(np.sum(1 / error**2))) / abs(slope)
+    return math.exp(at), math.exp(at) * spread

@@ -1,0 +1,7 @@
+"""The simulations, one module for each family of tasks."""
+
+from __future__ import annotations
+
+from benches.reproduce.simulation import Simulation
+
+SIMULATIONS: tuple[Simulation, ...] = ()

@@ -1,0 +1,88 @@
+"""Numbers of users by simulation: constants that were fitted, the range that was simulated, and the error that is left.
+
+A calibrated number is a combination of a method's terms (numbers of users but for constants) with constants of a fit to
+simulations. The file of a task in `calibrations` has them, and where simulations of points that the fit has not seen
+lie. `benches/reproduce` makes the files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from userdp.planning.problem import Method, NotPlanned, Problem, Terms
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What simulations say of one method.
+
+    Attributes
+    ----------
+    constants : mapping from str to float
+        By the names of the method's terms.
+    ranges : mapping from str to sequence
+        For each public number: the least and the largest one, or the words, that were simulated.
+    error : float
+        The largest relative error of the fit, at all points simulated.
+    points, runs : int
+        How many points were simulated, and runs at each number of users.
+    seed : int
+    """
+
+    constants: Mapping[str, float]
+    ranges: Mapping[str, tuple[Any, ...]]
+    error: float
+    points: int
+    runs: int
+    seed: int
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that is outside of what was simulated."""
+        for name, value in problem.sizes.items():
+            span = self.ranges.get(name)
+            if span is None:
+                continue
+            if isinstance(value, (bool, str)):
+                if value not in span:
+                    raise NotPlanned(f"simulated for {name} {' or '.join(map(str, span))} only")
+            elif not min(span) * (1 - 1e-9) <= value <= max(span) * (1 + 1e-9):
+                raise NotPlanned(f"simulated for {name} from {min(span):g} to {max(span):g} only")
+
+    def predict(self, terms: Terms) -> float:
+        """The number of users with which half of such simulations would do."""
+        return math.fsum(self.constants[name] * terms[name] for name in self.constants)
+
+
+@cache
+def calibrations(task: str) -> Mapping[str, Calibration]:
+    """All calibrated methods of a task, by name."""
+    file = files("userdp.planning").joinpath("calibrations").joinpath(f"{task}.json")
+    if not file.is_file():
+        return {}
+    written = json.loads(file.read_text(encoding="utf-8"))
+    return {
+        name: Calibration(
+            constants=entry["constants"],
+            ranges={parameter: tuple(span) for parameter, span in entry["ranges"].items()},
+            error=entry["error"],
+            points=entry["points"],
+            runs=entry["runs"],
+            seed=entry["seed"],
+        )
+        for name, entry in written["methods"].items()
+    }
+
+
+def calibration_of(method: Method, problem: Problem) -> Calibration:
+    """The calibration of a method that holds for a problem."""
+    found = calibrations(problem.task).get(method.name)
+    if found is None or method.terms is None:
+        raise NotPlanned("not simulated")
+    found.check(problem)
+    return found

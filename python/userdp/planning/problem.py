@@ -1,0 +1,240 @@
+"""What is planned: tasks, their public parameters, and the methods that the package has for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal
+
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    LogRatio,
+    check_count,
+    open_unit_interval,
+    parse_delta,
+    parse_level,
+    parse_positive,
+    short_repr,
+)
+
+MOST_USERS = 2**32
+"""Estimators number users by words of 32 bits."""
+MOST_RECORDS = 2**31 - 1
+"""As the largest m of estimators."""
+
+
+class NotPlanned(Exception):
+    """Why a method has no number for a problem: it becomes the note of its row."""
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = _Required()
+Reader = Callable[[Any, str], Any]
+"""Reads an argument, given its name, or raises an error that names it."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A public number that a task has beside m, epsilon, delta, alpha and beta."""
+
+    name: str
+    what: str
+    read: Reader
+    default: Any = REQUIRED
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A task with all of its public numbers."""
+
+    task: str
+    m: int
+    epsilon: Fraction | LogRatio
+    delta: Fraction
+    alpha: float
+    beta: float
+    values: tuple[tuple[str, Any], ...]
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a parameter of the task."""
+        return dict(self.values)[name]
+
+    @property
+    def rate(self) -> float:
+        """Epsilon, as a float."""
+        return float(parse_level(self.epsilon))
+
+    @property
+    def sizes(self) -> Mapping[str, Any]:
+        """All numbers by name, for tables."""
+        first = {"m": self.m, "epsilon": self.rate, "delta": float(self.delta), "alpha": self.alpha, "beta": self.beta}
+        return MappingProxyType(first | {name: value for name, value in self.values if value is not None})
+
+    def at(self, **changes: Any) -> Problem:
+        """The same with other numbers, which have been read already."""
+        given = {name: changes.pop(name) for name, _ in self.values if name in changes}
+        values = tuple((name, given.get(name, value)) for name, value in self.values)
+        return replace(self, values=values, **changes)
+
+
+Terms = Mapping[str, float]
+"""Numbers of users by name, which are added up."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to do a task that the package has.
+
+    Every function of a problem may raise `NotPlanned` with the reason in words.
+    """
+
+    name: str
+    runs: str
+    """What runs it, as one would write it: ``ThresholdClassifier(mechanism='auto')``."""
+    protects: Literal["user", "record"] = "user"
+    needs: Callable[[Problem], str] = lambda problem: "nothing"
+    """What somebody must vouch for."""
+    kept: Callable[[Problem], bool] = lambda problem: True
+    """Whether what it needs has been promised: what has not is shown, and not recommended."""
+    row: str = ""
+    """The row of a paper's table, or its theorem, that `rate` is."""
+    rate: Callable[[Problem], Terms] | None = None
+    theorem: str = ""
+    """What the proved number rests on."""
+    proved: Callable[[Problem], int] | None = None
+    terms: Callable[[Problem], Terms] | None = None
+    """What the calibrated number is a combination of: numbers of users but for constants, which are fitted."""
+    baseline: str = ""
+    """Which of the three usual ways it is, if it is one: see `BASELINES`."""
+
+
+BASELINES = ("one record per person", "group privacy", "per-user clipping")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question that can be planned."""
+
+    name: str
+    question: str
+    """In words: "the mean of users' records"."""
+    measure: str
+    """Of what alpha is the bound."""
+    parameters: tuple[Parameter, ...]
+    methods: tuple[Method, ...]
+    data: str
+    """The users that calibrated numbers were simulated with."""
+    largest_alpha: float = 1.0
+    """Accuracies are below it."""
+    beta: float = 0.1
+    accuracy: Literal["probability", "root mean square"] = "probability"
+    """Whether alpha is kept with probability 1 - beta, or is a root mean square error."""
+    check: Callable[[Problem], None] = lambda problem: None
+    """Refuses combinations that no method has, with an error that says why."""
+    without_privacy: Callable[[Problem], int] | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Which of the usual ways has no method, and why."""
+
+    def problem(
+        self, *, m: int, epsilon: Epsilon, delta: Delta, alpha: float, beta: float | None, values: Mapping[str, Any]
+    ) -> Problem:
+        """Read all arguments; errors name them and say what is accepted."""
+        records = check_count(m, "m")
+        if records > MOST_RECORDS:
+            raise ValueError(f"m must be at most {MOST_RECORDS}; got {short_repr(m)}")
+        accuracy = float(parse_positive(alpha, "alpha"))
+        if accuracy >= self.largest_alpha:
+            raise ValueError(
+                f"alpha must be below {self.largest_alpha:g} for {self.name!r}, whose accuracy is {self.measure}; got "
+                f"{short_repr(alpha)}"
+            )
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name in values:
+            if name not in known:
+                listed = ", ".join(known) or "none"
+                raise TypeError(f"{name} is no parameter of task {self.name!r}, which has: {listed}")
+        read = []
+        for parameter in self.parameters:
+            value = values.get(parameter.name, parameter.default)
+            if value is REQUIRED:
+                raise TypeError(f"{parameter.name} is needed for task {self.name!r}: {parameter.what}")
+            is_default = parameter.name not in values or (value is None and parameter.default is None)
+            read.append((parameter.name, value if is_default else parameter.read(value, parameter.name)))
+        problem = Problem(
+            task=self.name,
+            m=records,
+            epsilon=positive_epsilon(epsilon),
+            delta=parse_delta(delta),
+            alpha=accuracy,
+            beta=open_unit_interval(self.beta if beta is None else beta, "beta"),
+            values=tuple(read),
+        )
+        self.check(problem)
+        return problem
+
+    def method(self, name: str) -> Method:
+        """The method of a name."""
+        for method in self.methods:
+            if method.name == name:
+                return method
+        listed = ", ".join(repr(method.name) for method in self.methods)
+        raise ValueError(f"method must be 'auto' or one of {listed}; got {short_repr(name)}")
+
+
+def counts_from(least: int, most: int | None = None) -> Reader:
+    """Reads integers of a range."""
+
+    def read(value: Any, name: str) -> int:
+        number = check_count(value, name, least)
+        if most is not None and number > most:
+            raise ValueError(f"{name} must be at most {most}; got {short_repr(value)}")
+        return number
+
+    return read
+
+
+def positive(value: Any, name: str) -> float:
+    """Reads positive floats."""
+    return float(parse_positive(value, name))
+
+
+def between(low: float, high: float) -> Reader:
+    """Reads numbers of a closed range."""
+
+    def read(value: Any, name: str) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"{name} must be a number from {low:g} to {high:g}; got {short_repr(value)}") from None
+        if isinstance(value, bool) or not (low <= number <= high) or math.isnan(number):
+            raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {short_repr(value)}")
+        return number
+
+    return read
+
+
+def choice(*accepted: str) -> Reader:
+    """Reads one of some words."""
+
+    def read(value: Any, name: str) -> str:
+        if not isinstance(value, str) or value not in accepted:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {short_repr(value)}")
+        return value
+
+    return read
+
+
+def flag(value: Any, name: str) -> bool:
+    """Reads True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool; got {short_repr(value)}")
+    return value

@@ -1,0 +1,19 @@
+"""The tasks that can be planned, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from userdp.exact.numbers import short_repr
+from userdp.planning.problem import Task
+from userdp.planning.tasks.means import MEAN
+
+TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (MEAN,)})
+
+
+def task_of(name: str) -> Task:
+    """The task of a name, or an error that lists the known ones."""
+    if not isinstance(name, str) or name not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}; got {short_repr(name)}")
+    return TASKS[name]

@@ -1,0 +1,251 @@
+"""Planning the mean of users' records, by the plans with which `userdp.means.WinsorizedMean` runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache, partial
+
+from userdp.accounting import group_privacy
+from userdp.exact.numbers import parse_level
+from userdp.means.methods import METHODS, NEED_A_PROMISE
+from userdp.means.problem import MeanMethod, MeanProblem
+from userdp.planning.problem import (
+    MOST_RECORDS,
+    MOST_USERS,
+    Method,
+    NotPlanned,
+    Parameter,
+    Problem,
+    Task,
+    choice,
+    counts_from,
+    flag,
+    positive,
+)
+
+FULL_RANGE = ("gaussian", "laplace")
+"""The methods that do not think of users: full noise for the whole range."""
+PROMISES = {"none": "nothing", "at most": "user_std", "independent": "homogeneous=True"}
+
+
+def mean_problem(problem: Problem, n_users: int) -> MeanProblem:
+    """The public problem that `WinsorizedMean` has for these numbers; without a promise users may be anywhere."""
+    size = problem["max_norm"]
+    made = MeanProblem(
+        n_users=n_users,
+        dimension=problem["dimension"],
+        max_norm=size,
+        norm=problem["norm"],
+        concentration=size,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        beta=problem.beta,
+        promise="none",
+    )
+    if problem["user_std"] is not None:
+        return replace(made, promise="at most", concentration=problem["user_std"])
+    if problem["homogeneous"]:
+        return alike(made, problem.m)
+    return replace(made, concentration=made.ball)
+
+
+def alike(problem: MeanProblem, m: int) -> MeanProblem:
+    """The same where the records of all users come from one distribution."""
+    return replace(problem, promise="independent", concentration=problem.ball / math.sqrt(m))
+
+
+@lru_cache(maxsize=4096)
+def plan_of(method: str, problem: MeanProblem) -> MeanMethod:
+    """The plan of a method, or why there is none."""
+    try:
+        return METHODS[method](problem)
+    except ValueError as error:  # it needs a positive delta, or cannot be certified at this one
+        raise NotPlanned(str(error)) from None
+
+
+@lru_cache(maxsize=4096)
+def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
+    """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
+    plan = plan_of(method, problem)
+    worst = plan.accuracy().worst(problem.dimension)
+    # How much noise "tested" has, hangs on what is drawn.
+    noise = plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * plan.accuracy().noise()
+    return noise, worst
+
+
+def asked_of(method: str, problem: MeanProblem, m: int) -> MeanProblem:
+    """The problem as a method takes it: what needs a promise has one, and a hint is none."""
+    promised = problem if problem.promise != "none" else alike(problem, m)
+    # A hint for "tested" is no promise; the others of these do not use it.
+    return promised if method in NEED_A_PROMISE or method == "auto" else replace(promised, promise="none")
+
+
+def per_record(problem: MeanProblem, m: int, *, group: bool) -> MeanProblem:
+    """The mean of all records: at epsilon / m for groups of m, or at epsilon, which does not protect users."""
+    records = replace(problem, n_users=problem.n_users * m, promise="none", concentration=problem.ball)
+    if not group:
+        return records
+    level = Fraction(float(parse_level(problem.epsilon)))
+    return replace(records, epsilon=level / m, delta=_record_delta(level, problem.delta, m))
+
+
+def full_range(problem: MeanProblem) -> float:
+    """The least noise of the methods that do not think of users."""
+    return min(errors_of(method, problem)[0] for method in FULL_RANGE if problem.delta or method == "laplace")
+
+
+def _record_delta(level: Fraction, delta: Fraction, m: int) -> Fraction:
+    """The largest delta of a record, nearly, with which m records have the delta of a user."""
+    if not delta:
+        return delta
+    share = math.expm1(float(level) / m) / math.expm1(float(level)) if level < 500 else 0.0
+    part = delta * Fraction(share) * (1 - Fraction(1, 2**40))
+    if not part:
+        raise NotPlanned(f"no delta is left for a record, as a group of {m} at epsilon {float(level):g} takes it all")
+    assert Fraction(group_privacy(level / m, part, m).delta) <= delta
+    return part
+
+
+def sampling(problem: Problem) -> float:
+    """The largest root mean square distance of one user's mean from the mean that users are drawn from."""
+    return mean_problem(problem, 2).possible_concentration
+
+
+def least_users(error: Callable[[int], float], accuracy: float, start: int) -> int:
+    """The n at which a falling error comes to the accuracy, from a start: few evaluations, as it is nearly a power."""
+    low, high = start, start
+    above = below = error(start) / accuracy
+    while below > 1:
+        if high >= MOST_USERS:
+            raise _too_many()
+        low, above = high, below
+        # It falls like 1 / n where noise dominates.
+        high = min(max(math.ceil(high * 1.01 * min(below, 2.0**20)), high + 1), MOST_USERS)
+        below = error(high) / accuracy
+    while high - low > 1:
+        middle, margin = (low + high) // 2, (high - low) // 16
+        if margin and below < above < math.inf:
+            guess = low * (high / low) ** (math.log(above) / math.log(above / below))
+            middle = min(max(round(guess), low + margin), high - margin)
+        at = error(middle) / accuracy
+        if at > 1:
+            low, above = middle, at
+        else:
+            high, below = middle, at
+    return high
+
+
+def _too_many() -> NotPlanned:
+    return NotPlanned(f"more than 2**{MOST_USERS.bit_length() - 1} users would be needed; raise alpha or epsilon")
+
+
+def without_privacy(problem: Problem) -> int:
+    """How many users are enough for sampling alone."""
+    needed = sampling(problem) / problem.alpha
+    if needed > MOST_USERS**0.5:
+        raise _too_many()
+    return max(1, math.ceil(needed**2))
+
+
+def _users(problem: Problem, worst: Callable[[MeanProblem], float]) -> int:
+    """The least n for which noise, clipping and sampling together are at most alpha, in root mean square."""
+    spread, first = sampling(problem), mean_problem(problem, 2)
+
+    def error(n: int) -> float:
+        return math.hypot(worst(replace(first, n_users=n)), spread / math.sqrt(n))
+
+    return least_users(error, problem.alpha, max(2, without_privacy(problem)))
+
+
+def _proved(method: str, problem: Problem) -> int:
+    return _users(problem, lambda mean: errors_of(method, asked_of(method, mean, problem.m))[1])
+
+
+def _grouped(problem: Problem) -> int:
+    if problem.m * MOST_USERS > MOST_RECORDS * MOST_USERS:
+        raise NotPlanned("too many records")
+    return _users(problem, lambda mean: full_range(per_record(mean, problem.m, group=True)))
+
+
+def _one_record(problem: Problem) -> int:
+    return _users(problem.at(m=1), full_range)
+
+
+def _clipped(problem: Problem) -> int:
+    return _users(problem, full_range)
+
+
+def _needs(method: str, problem: Problem) -> str:
+    return PROMISES[asked_of(method, mean_problem(problem, 2), problem.m).promise]
+
+
+def _kept(method: str, problem: Problem) -> bool:
+    return method not in NEED_A_PROMISE or mean_problem(problem, 2).promise != "none"
+
+
+def _check(problem: Problem) -> None:
+    if problem["user_std"] is not None and problem["homogeneous"]:
+        raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
+
+
+THEOREM = "the exact distribution of the noise, the most that clipping can move, and sampling"
+_WAYS = (
+    Method(
+        "one record per person",
+        "WinsorizedMean on the first record of each user",
+        theorem=THEOREM,
+        proved=_one_record,
+        baseline="one record per person",
+    ),
+    Method(
+        "group privacy",
+        "the mean of all records at epsilon / m",
+        theorem=THEOREM,
+        proved=_grouped,
+        baseline="group privacy",
+    ),
+    Method(
+        "per-user clipping",
+        "WinsorizedMean(method='gaussian' or 'laplace')",
+        theorem=THEOREM,
+        proved=_clipped,
+        baseline="per-user clipping",
+    ),
+)
+
+MEAN = Task(
+    name="mean",
+    question="the mean of users' records",
+    measure="the root mean square of the L2 error",
+    parameters=(
+        Parameter("dimension", "columns", counts_from(1), 1),
+        Parameter("max_norm", "the largest norm of a record", positive, 1.0),
+        Parameter("norm", "'l2', or 'max' where max_norm bounds each column", choice("l2", "max"), "l2"),
+        Parameter("user_std", "a promise: how far users' means are from their mean", positive, None),
+        Parameter("homogeneous", "a promise: all users' records come from one distribution", flag, False),
+    ),
+    methods=(
+        *(
+            Method(
+                name,
+                f"WinsorizedMean(method={name!r})",
+                needs=partial(_needs, name),
+                kept=partial(_kept, name),
+                theorem=THEOREM,
+                proved=partial(_proved, name),
+            )
+            for name in METHODS
+            if name != "auto"
+        ),
+        *_WAYS,
+    ),
+    data="",
+    largest_alpha=math.inf,
+    beta=0.01,
+    accuracy="root mean square",
+    check=_check,
+    without_privacy=without_privacy,
+)
