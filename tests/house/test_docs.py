@@ -28,7 +28,7 @@ PRESENT = [page for page in PAGES if page.parent.name != "decisions" and page.na
 """Those that speak of the code as it is, not as it was."""
 
 KEYS = ("GKKMMZ23", "GKM21", "LSAKKMS21", "LWY24")
-KIND = "Algorithm|Theorem|Lemma|Definition|Corollary|Proposition|Observation|Remark"
+KIND = "Algorithm|Theorem|Lemma|Definition|Corollary|Proposition|Observation|Remark|Table"
 NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
 CITATION = re.compile(rf"\[({'|'.join(KEYS)}), ((?:{KIND}) {NUMBER})\]")
 LIST = re.compile(rf"({KIND})s? ({NUMBER}(?:(?:, | and |, and | to ){NUMBER})*)")

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 from userdp.planning.comparison import compare_methods
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
+from userdp.planning.rate_rows import RATES
+from userdp.planning.rate_terms import Rate
+from userdp.planning.rates import RateValue, rate
 from userdp.planning.sample_size import Figure, SampleSize, user_complexity
 from userdp.planning.selections import SelectionUsers, selection_users
 from userdp.report import Comparison, Prediction
 
 __all__ = [
+    "RATES",
     "Comparison",
     "Figure",
     "HeterogeneityBound",
     "LowerBound",
     "Prediction",
+    "Rate",
+    "RateValue",
     "SampleSize",
     "SelectionUsers",
     "compare_methods",
     "heterogeneity_bound",
     "lower_bound",
+    "rate",
     "selection_users",
     "user_complexity",
 ]
