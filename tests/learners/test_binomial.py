@@ -82,6 +82,15 @@ def test_separations_of_every_number_of_trials_to_two_hundred() -> None:
         check_exactly(m, 1 - F(1, 2**20), 1 - F(1, 2**22))
 
 
+@pytest.mark.parametrize("alpha", [F(1), F(2, 3), F(1, 2), F(1, 4), F(1, 10), F(1, 37), F(1, 100)])
+def test_accuracies_of_few_records_are_told_apart(alpha: Fraction) -> None:
+    """Up to 1 / alpha records tell alpha / 2 from 2 alpha / 3 by m alpha / 4200 at least, by [LWY24, Corollary D.1]."""
+    for m in range(1, int(1 / alpha) + 1):
+        p, q = alpha / 2, 2 * alpha / 3
+        assert oracle.separation(m, p, q)[1] >= m * alpha / 4200
+        check_exactly(m, p, q)
+
+
 def grid(m: int, source: random.Random) -> list[float]:
     return [
         5e-324,

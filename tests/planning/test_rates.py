@@ -39,6 +39,7 @@ GIVEN = {
     "strong_convexity": F(1, 4),
     "iterations": 10,
     "n_queries": 9,
+    "cover_distance": F(1, 8),
 }
 CLASS, THRESHOLDS = "LWY24: Table 1, arbitrary class, ", "LWY24: Table 1, thresholds, "
 PURE, APPROXIMATE = "GKKMMZ23: Table 1, ", "GKKMMZ23: Table 2, "
@@ -121,6 +122,10 @@ VALUES: dict[str, list[float | F]] = {
     LEVY + "Corollary 2, strongly convex loss, squared distance of the minimizer, inverted to users": [16],
     LEVY + "Theorem 5, convex loss, lower bound, inverted to users": [25, 20],
     LEVY + "Corollary 3, finite class, expected risk, inverted to users": [96 * LN2, 4 * (24 * LN2) ** 1.5],
+    LEVY + "Corollary 4, a cover of the parameters, expected risk, inverted to users": [
+        96 * LN2,
+        4 * (24 * LN2) ** 1.5,
+    ],
     LEVY + "Theorem 6, finite class, empirical risk, inverted to users": [4 * (24 * LN2) ** 1.5],
     LEVY + "Remark 1, Lipschitz loss on a cube, expected risk, inverted to users": [16, 32],
     LEVY + "Theorem 7, finite class, lower bound, inverted to users": [96 * LN2, 96 * LN2],
@@ -140,6 +145,11 @@ VALUES: dict[str, list[float | F]] = {
     LEVY + "Corollary 3, finite class, expected risk, error": [
         math.sqrt(24 * LN2) / 20,
         (math.log(800) + 24 * LN2) ** 1.5 / 100,
+    ],
+    LEVY + "Corollary 4, a cover of the parameters, expected risk, error": [
+        math.sqrt(24 * LN2) / 20,
+        (math.log(800) + 24 * LN2) ** 1.5 / 100,
+        F(1, 2),
     ],
     LEVY + "Theorem 6, finite class, empirical risk, error": [0.24 * LN2 * math.sqrt(24 * LN2 + math.log(100))],
     LEVY + "Remark 1, Lipschitz loss on a cube, expected risk, error": [F(1, 10), F(2, 25)],

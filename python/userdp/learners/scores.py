@@ -234,7 +234,8 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
 
     References
     ----------
-    Li, Wang, Ye (2024): [LWY24, Lemma 3.1], [LWY24, Lemma 4.3] and [LWY24, Lemma 4.4]. [LWY24, Lemma A.2].
+    Li, Wang, Ye (2024): [LWY24, Lemma 3.1], [LWY24, Lemma 3.2], [LWY24, Lemma 4.3] and [LWY24, Lemma 4.4]. The
+    sharper size is by [LWY24, Lemma 4.2] and [LWY24, Lemma A.2].
 
     Examples
     --------

@@ -83,7 +83,7 @@ def best_separating_threshold(
 
     References
     ----------
-    Li, Wang, Ye (2024): [LWY24, Lemma 4.1], which bounds this gap from below.
+    Li, Wang, Ye (2024): [LWY24, Lemma 4.1] and [LWY24, Corollary D.1], which bound this gap from below.
 
     Examples
     --------

@@ -540,6 +540,19 @@ def _error_rates() -> Iterator[Rate]:
         privacy="pure",
     )
     yield row(
+        "Corollary 4",
+        "a cover of the parameters, expected risk",
+        "finite-class",
+        RISK,
+        [
+            term(chosen, max_loss=1, m=-HALF, n_users=-HALF),
+            term({"log(n_hypotheses n_users m epsilon)": Fraction(3, 2)}, max_loss=1, n_users=-1, m=-HALF, epsilon=-1),
+            term(lipschitz=1, cover_distance=1),
+        ],
+        (IID, MANY_USERS, GROWING),
+        privacy="pure",
+    )
+    yield row(
         "Theorem 6",
         "finite class, empirical risk",
         "finite-class",

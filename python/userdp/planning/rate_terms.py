@@ -75,6 +75,7 @@ PARAMETERS: Mapping[str, tuple[Callable[[object, str], float], str]] = MappingPr
         "strong_convexity": (positive, "of the loss"),
         "iterations": (count(1), "steps of the descent"),
         "n_queries": (count(1), "adaptive queries"),
+        "cover_distance": (positive, "how far a parameter may be from the nearest of n_hypotheses that are tried"),
     }
 )
 """What rates depend on: how each is read, and what it is."""

@@ -160,8 +160,8 @@ def rate(
     References
     ----------
     [GKKMMZ23, Table 1], [GKKMMZ23, Table 2], [GKKMMZ23, Corollary 3], [GKM21, Table 1], [LWY24, Table 1],
-    [LSAKKMS21, Corollary 3], [LSAKKMS21, Corollary 5] and [LSAKKMS21, Remark 1]. [LSAKKMS21] has no table: its rows are
-    its theorems, and the same solved for the number of users.
+    [LSAKKMS21, Corollary 3], [LSAKKMS21, Corollary 4], [LSAKKMS21, Corollary 5] and [LSAKKMS21, Remark 1]. [LSAKKMS21]
+    has no table: its rows are its theorems, and the same solved for the number of users.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class RepresentationLearner(ClassLearner):
 
     References
     ----------
-    [GKM21, Algorithm 3] and [GKM21, Theorem 26].
+    [GKM21, Algorithm 3], [GKM21, Theorem 26] and, by [GKM21, Lemma 10], [GKM21, Corollary 27].
 
     Examples
     --------
