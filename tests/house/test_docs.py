@@ -31,6 +31,8 @@ KEYS = ("GKKMMZ23", "GKM21", "LSAKKMS21", "LWY24")
 KIND = "Algorithm|Theorem|Lemma|Definition|Corollary|Proposition|Observation|Remark|Table"
 NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
 CITATION = re.compile(rf"\[({'|'.join(KEYS)}), ((?:{KIND}) {NUMBER})\]")
+COQ = ", [Coq](machine_checked.md#the-theorems)"
+"""Marks a row of docs/papers.md of which something is proved in Coq."""
 LIST = re.compile(rf"({KIND})s? ({NUMBER}(?:(?:, | and |, and | to ){NUMBER})*)")
 
 
@@ -131,7 +133,7 @@ def test_what_a_row_names_exists(row: Row) -> None:
     (path,) = (ROOT / "tests").rglob(file)
     module = ast.parse(path.read_text())
     assert test in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
-    assert row.proof == "–" or re.fullmatch(r"\[\w+\]\(proofs/\w+\.md(#[^)]+)?\)", row.proof)
+    assert re.fullmatch(rf"(–|\[\w+\]\(proofs/\w+\.md(#[^)]+)?\))({re.escape(COQ)})?", row.proof)
 
 
 def test_citations_and_rows_are_the_same() -> None:
