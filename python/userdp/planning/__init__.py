@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from userdp.planning.comparison import compare_methods
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
+from userdp.planning.questions import Answer, accuracy_reached, epsilon_needed, records_needed
 from userdp.planning.rate_rows import RATES
 from userdp.planning.rate_terms import Rate
 from userdp.planning.rates import RateValue, rate
+from userdp.planning.regimes import Regime, regime_map
 from userdp.planning.sample_size import Figure, SampleSize, user_complexity
 from userdp.planning.selections import SelectionUsers, selection_users
 from userdp.report import Comparison, Prediction
 
 __all__ = [
     "RATES",
+    "Answer",
     "Comparison",
     "Figure",
     "HeterogeneityBound",
@@ -23,12 +26,17 @@ __all__ = [
     "Prediction",
     "Rate",
     "RateValue",
+    "Regime",
     "SampleSize",
     "SelectionUsers",
+    "accuracy_reached",
     "compare_methods",
+    "epsilon_needed",
     "heterogeneity_bound",
     "lower_bound",
     "rate",
+    "records_needed",
+    "regime_map",
     "selection_users",
     "user_complexity",
 ]

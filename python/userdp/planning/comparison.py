@@ -23,7 +23,7 @@ from userdp.means.methods import METHODS
 from userdp.planning.groups import compare_groups
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, NotPlanned, Problem, Task
 from userdp.planning.sample_size import chosen, figures, planned, why_not
-from userdp.planning.tasks import task_of
+from userdp.planning.tasks import TASKS, task_of
 from userdp.planning.tasks.means import (
     MEAN,
     PROMISES,
@@ -113,15 +113,15 @@ def compare_methods(
     >>> counts.best, round(counts["correlated"].noise, 1), round(counts["gaussian"].noise, 1)
     ('correlated', 7.9, 12.0)
     """
-    if (n_users is None) == (alpha is None):
+    takes_alpha = task not in TASKS or TASKS[task].has_alpha
+    if (n_users is not None and alpha is not None) or (takes_alpha and n_users is alpha is None):
         raise TypeError("give either n_users, for the errors with so many users, or alpha, for the users it needs")
-    if alpha is not None:
+    if n_users is None:
         kind = task_of(task)
         if m is None:
             raise TypeError(f"m is needed for task={task!r}: how many records a user has")
         problem = kind.problem(m=m, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
         return _users_needed(kind, problem)
-    assert n_users is not None
     if task == "group_by":
         if m is not None or beta is not None:
             raise ValueError("m and beta are for means; groups have max_keys")

@@ -77,13 +77,19 @@ class Problem:
     def sizes(self) -> Mapping[str, Any]:
         """All numbers by name, for tables."""
         first = {"m": self.m, "epsilon": self.rate, "delta": float(self.delta), "alpha": self.alpha, "beta": self.beta}
-        return MappingProxyType(first | {name: value for name, value in self.values if value is not None})
+        if math.isnan(self.alpha):
+            del first["alpha"]
+        return MappingProxyType(first | {name: _shown(value) for name, value in self.values if value is not None})
 
     def at(self, **changes: Any) -> Problem:
         """The same with other numbers, which have been read already."""
         given = {name: changes.pop(name) for name, _ in self.values if name in changes}
         values = tuple((name, given.get(name, value)) for name, value in self.values)
         return replace(self, values=values, **changes)
+
+
+def _shown(value: Any) -> Any:
+    return float(parse_level(value)) if isinstance(value, (Fraction, LogRatio)) else value
 
 
 Terms = Mapping[str, float]
@@ -111,6 +117,8 @@ class Method:
     theorem: str = ""
     """What the proved number rests on."""
     proved: Callable[[Problem], int] | None = None
+    reached: Callable[[Problem, int], float] | None = None
+    """The accuracy that is proved for so many users, where that is quicker than a search for `proved`."""
     terms: Callable[[Problem], Terms] | None = None
     """What the calibrated number is a combination of: numbers of users but for constants, which are fitted."""
     baseline: str = ""
@@ -135,6 +143,10 @@ class Task:
     """The users that calibrated numbers were simulated with."""
     largest_alpha: float = 1.0
     """Accuracies are below it."""
+    scale: Callable[[Problem], float] = lambda problem: 1.0
+    """The size of what is estimated, in the units of alpha."""
+    has_alpha: bool = True
+    """Whether an accuracy is asked for, or is that of something given."""
     beta: float = 0.1
     accuracy: Literal["probability", "root mean square"] = "probability"
     """Whether alpha is kept with probability 1 - beta, or is a root mean square error."""
@@ -145,18 +157,20 @@ class Task:
     """Which of the usual ways has no method, and why."""
 
     def problem(
-        self, *, m: int, epsilon: Epsilon, delta: Delta, alpha: float, beta: float | None, values: Mapping[str, Any]
+        self,
+        *,
+        m: int,
+        epsilon: Epsilon,
+        delta: Delta,
+        alpha: float | None,
+        beta: float | None,
+        values: Mapping[str, Any],
     ) -> Problem:
         """Read all arguments; errors name them and say what is accepted."""
         records = check_count(m, "m")
         if records > MOST_RECORDS:
             raise ValueError(f"m must be at most {MOST_RECORDS}; got {short_repr(m)}")
-        accuracy = float(parse_positive(alpha, "alpha"))
-        if accuracy >= self.largest_alpha:
-            raise ValueError(
-                f"alpha must be below {self.largest_alpha:g} for {self.name!r}, whose accuracy is {self.measure}; got "
-                f"{short_repr(alpha)}"
-            )
+        accuracy = self._accuracy(alpha)
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in values:
             if name not in known:
@@ -180,6 +194,21 @@ class Task:
         )
         self.check(problem)
         return problem
+
+    def _accuracy(self, alpha: float | None) -> float:
+        if not self.has_alpha:
+            if alpha is not None:
+                raise TypeError(f"task {self.name!r} takes no alpha; got {short_repr(alpha)}")
+            return math.nan
+        if alpha is None:
+            raise TypeError(f"alpha is needed for task {self.name!r}: {self.measure} is to be at most alpha")
+        accuracy = float(parse_positive(alpha, "alpha"))
+        if accuracy >= self.largest_alpha:
+            raise ValueError(
+                f"alpha must be below {self.largest_alpha:g} for {self.name!r}, whose accuracy is {self.measure}; got "
+                f"{short_repr(alpha)}"
+            )
+        return accuracy
 
     def method(self, name: str) -> Method:
         """The method of a name."""

@@ -155,6 +155,8 @@ class SampleSize(Shown):
 
 def measure_of(task: Task, problem: Problem) -> str:
     """What an accuracy means, in words."""
+    if not task.has_alpha:
+        return f"{task.measure} in {1 - problem.beta:.4g} of all releases"
     if task.accuracy == "root mean square":
         return f"{task.measure} is at most {problem.alpha:g}"
     return f"{task.measure} is at most {problem.alpha:g} in {1 - problem.beta:.4g} of all releases"
@@ -178,7 +180,7 @@ def user_complexity(
     m: int,
     epsilon: Epsilon,
     delta: Delta = 0,
-    alpha: float,
+    alpha: float | None = None,
     beta: float | None = None,
     **parameters: Any,
 ) -> SampleSize:
@@ -195,8 +197,8 @@ def user_complexity(
     epsilon, delta : privacy parameters
         For replacing one user.
     alpha : float
-        > 0: the accuracy. Its measure belongs to the task: for "mean" it is the root mean square of the L2 error
-        against the mean that users are drawn from.
+        > 0: the accuracy, for all tasks but "finite". Its measure belongs to the task: for "mean" it is the root mean
+        square of the L2 error against the mean that users are drawn from.
     beta : float, optional
         In (0, 1): the probability with which the accuracy may be missed, by default 0.1. For "mean", whose accuracy is
         a root mean square, it is the parameter of `userdp.means.WinsorizedMean`, by default 0.01.

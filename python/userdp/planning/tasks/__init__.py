@@ -7,9 +7,20 @@ from types import MappingProxyType
 
 from userdp.exact.numbers import short_repr
 from userdp.planning.problem import Task
+from userdp.planning.tasks.finite import FINITE
 from userdp.planning.tasks.means import MEAN
+from userdp.planning.tasks.selection import SELECTION
 
-TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for task in (MEAN,)})
+TASKS: Mapping[str, Task] = MappingProxyType(
+    {
+        task.name: task
+        for task in (
+            MEAN,
+            SELECTION,
+            FINITE,
+        )
+    }
+)
 
 
 def task_of(name: str) -> Task:

@@ -13,7 +13,6 @@ from userdp.exact.numbers import parse_level
 from userdp.means.methods import METHODS, NEED_A_PROMISE
 from userdp.means.problem import MeanMethod, MeanProblem
 from userdp.planning.problem import (
-    MOST_RECORDS,
     MOST_USERS,
     Method,
     NotPlanned,
@@ -150,32 +149,35 @@ def without_privacy(problem: Problem) -> int:
     return max(1, math.ceil(needed**2))
 
 
-def _users(problem: Problem, worst: Callable[[MeanProblem], float]) -> int:
+Errors = Callable[[Problem, int], float]
+"""Root mean square errors with so many users."""
+
+
+def _users(error: Errors, problem: Problem) -> int:
     """The least n for which noise, clipping and sampling together are at most alpha, in root mean square."""
-    spread, first = sampling(problem), mean_problem(problem, 2)
-
-    def error(n: int) -> float:
-        return math.hypot(worst(replace(first, n_users=n)), spread / math.sqrt(n))
-
-    return least_users(error, problem.alpha, max(2, without_privacy(problem)))
+    return least_users(partial(error, problem), problem.alpha, max(2, without_privacy(problem)))
 
 
-def _proved(method: str, problem: Problem) -> int:
-    return _users(problem, lambda mean: errors_of(method, asked_of(method, mean, problem.m))[1])
+def _with_sampling(worst: float, problem: Problem, n_users: int) -> float:
+    return math.hypot(worst, sampling(problem) / math.sqrt(n_users))
 
 
-def _grouped(problem: Problem) -> int:
-    if problem.m * MOST_USERS > MOST_RECORDS * MOST_USERS:
-        raise NotPlanned("too many records")
-    return _users(problem, lambda mean: full_range(per_record(mean, problem.m, group=True)))
+def _by_method(method: str, problem: Problem, n_users: int) -> float:
+    asked = asked_of(method, mean_problem(problem, n_users), problem.m)
+    return _with_sampling(errors_of(method, asked)[1], problem, n_users)
 
 
-def _one_record(problem: Problem) -> int:
-    return _users(problem.at(m=1), full_range)
+def _grouped(problem: Problem, n_users: int) -> float:
+    records = per_record(mean_problem(problem, n_users), problem.m, group=True)
+    return _with_sampling(full_range(records), problem, n_users)
 
 
-def _clipped(problem: Problem) -> int:
-    return _users(problem, full_range)
+def _one_record(problem: Problem, n_users: int) -> float:
+    return _clipped(problem.at(m=1), n_users)
+
+
+def _clipped(problem: Problem, n_users: int) -> float:
+    return _with_sampling(full_range(mean_problem(problem, n_users)), problem, n_users)
 
 
 def _needs(method: str, problem: Problem) -> str:
@@ -197,21 +199,24 @@ _WAYS = (
         "one record per person",
         "WinsorizedMean on the first record of each user",
         theorem=THEOREM,
-        proved=_one_record,
+        proved=partial(_users, _one_record),
+        reached=_one_record,
         baseline="one record per person",
     ),
     Method(
         "group privacy",
         "the mean of all records at epsilon / m",
         theorem=THEOREM,
-        proved=_grouped,
+        proved=partial(_users, _grouped),
+        reached=_grouped,
         baseline="group privacy",
     ),
     Method(
         "per-user clipping",
         "WinsorizedMean(method='gaussian' or 'laplace')",
         theorem=THEOREM,
-        proved=_clipped,
+        proved=partial(_users, _clipped),
+        reached=_clipped,
         baseline="per-user clipping",
     ),
 )
@@ -235,7 +240,8 @@ MEAN = Task(
                 needs=partial(_needs, name),
                 kept=partial(_kept, name),
                 theorem=THEOREM,
-                proved=partial(_proved, name),
+                proved=partial(_users, partial(_by_method, name)),
+                reached=partial(_by_method, name),
             )
             for name in METHODS
             if name != "auto"
@@ -244,6 +250,7 @@ MEAN = Task(
     ),
     data="",
     largest_alpha=math.inf,
+    scale=lambda problem: mean_problem(problem, 2).ball,
     beta=0.01,
     accuracy="root mean square",
     check=_check,

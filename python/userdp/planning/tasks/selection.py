@@ -1,0 +1,208 @@
+"""Planning the selection of the item that most users have, in four trust models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import Any
+
+from userdp.exact.numbers import short_repr
+from userdp.exceptions import BudgetError
+from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
+from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, counts_from
+from userdp.protocols import local, shuffle
+
+MOST_ITEMS = 2**24
+MOST_PLANNED = 512
+"""Users up to which tables are planned here: larger ones take a minute."""
+THIRD = 3
+"""`users_needed` of selections is for a third of its beta, as learners have two other ways to fail."""
+
+
+def agreement(problem: Problem) -> Fraction:
+    """How often a user has the common item, when all others share one other item and the lead is alpha."""
+    return (1 + Fraction(problem.alpha)) / 2
+
+
+LEAST_LEAD = 1e-4
+"""Smaller leads take hundreds of millions of users, and long to plan."""
+
+
+def _needed(problem: Problem, find: Callable[[], int]) -> int:
+    """The number found, or why there is none."""
+    if problem.alpha < LEAST_LEAD:
+        raise NotPlanned(f"leads below {LEAST_LEAD:g} are not planned")
+    try:
+        users = find()
+    except ValueError as error:  # too many users, or numbers that are out of the method's range
+        raise NotPlanned(str(error)) from None
+    if users > MOST_USERS:
+        raise NotPlanned(f"{users} users would be needed, more than {MOST_USERS}")
+    return users
+
+
+def _failure(problem: Problem) -> Fraction:
+    failure = Fraction(problem.beta) * THIRD
+    if failure >= 1:
+        raise NotPlanned(f"beta must be below 1/3 for it; got {problem.beta:g}")
+    return failure
+
+
+@lru_cache(maxsize=1024)
+def _by_weights(mechanism: Any, problem: Problem) -> int:
+    selection = PurePrivateMode(epsilon=problem.epsilon, n_items=problem["n_items"], mechanism=mechanism)
+    return _needed(problem, lambda: selection.users_needed(agreement=agreement(problem), beta=_failure(problem)))
+
+
+@lru_cache(maxsize=1024)
+def _by_threshold(problem: Problem) -> int:
+    if not problem.delta:
+        raise NotPlanned("delta must be > 0 for it")
+    failure = _failure(problem)
+
+    def find() -> int:
+        selection = ApproximatePrivateMode(epsilon=problem.epsilon, delta=problem.delta)
+        return selection.users_needed(agreement=agreement(problem), beta=failure)
+
+    return _needed(problem, find)
+
+
+@lru_cache(maxsize=1024)
+def _by_planned_table(problem: Problem) -> int:
+    about = _by_weights("permute-and-flip", problem)
+    if about > MOST_PLANNED:
+        raise NotPlanned(f"tables are planned here for up to {MOST_PLANNED} users; permute-and-flip needs {about}")
+    failure = _failure(problem)
+    return _needed(
+        problem,
+        lambda: PlannedPrivateMode.users_needed(
+            epsilon=problem.epsilon, n_items=problem["n_items"], agreement=agreement(problem), beta=failure
+        ),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _by_reports(protocol: Any, problem: Problem) -> int:
+    given = {"agreement": agreement(problem), "beta": Fraction(problem.beta), "epsilon": problem.epsilon}
+    return _needed(problem, lambda: protocol.users_needed(**given, n_items=problem["n_items"]))
+
+
+@lru_cache(maxsize=1024)
+def _by_bits(problem: Problem) -> int:
+    bits = max(1, (problem["n_items"] - 1).bit_length())
+    return _needed(
+        problem,
+        lambda: local.BitwiseMajority.users_needed(
+            agreement=agreement(problem), beta=Fraction(problem.beta), epsilon=problem.epsilon, n_bits=bits
+        ),
+    )
+
+
+@lru_cache(maxsize=256)
+def _by_shuffling(problem: Problem) -> int:
+    """Half of beta for the noise, half for who the users are: the lead must be above the noise."""
+    if not problem.delta:
+        raise NotPlanned("delta must be > 0 for it")
+    half = Fraction(problem.beta) / 2
+
+    def enough(n: int) -> bool:
+        protocol = shuffle.Mode(
+            epsilon=problem.epsilon, delta=problem.delta, n_items=problem["n_items"], n_users=n, round_id="planning"
+        )
+        # The common item is selected when its lead 2 K - n, K binomial, is above the bound of the error.
+        most = math.floor((n + protocol.error_bound(half)) / 2)
+        return _lower_tail(n, float(agreement(problem)), most) <= float(half)
+
+    def find() -> int:
+        high = 2
+        while not enough(high):
+            high *= 2
+            if high > MOST_USERS:
+                raise BudgetError(f"more than {MOST_USERS} users would be needed")
+        low = high // 2
+        while high - low > max(1, high // 1000):
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+    return _needed(problem, find)
+
+
+def _lower_tail(n: int, p: float, most: int) -> float:
+    """Pr[Bin(n, p) <= most], from above, by the Chernoff bound: exp(-n KL(most / n, p)) below the mean."""
+    share = most / n
+    if share >= p:
+        return 1.0
+    first = share * math.log(share / p) if share > 0 else 0.0
+    return math.exp(-n * (first + (1 - share) * math.log((1 - share) / (1 - p)))) if p < 1 else 0.0
+
+
+def _one_record(problem: Problem) -> int:
+    return min(_by_weights(name, problem.at(m=1)) for name in ("exponential", "permute-and-flip"))
+
+
+def _check(problem: Problem) -> None:
+    if agreement(problem) <= Fraction(1, 2):
+        raise ValueError(f"alpha is too small to be told from 0; got {short_repr(problem.alpha)}")
+
+
+EXACT = "the probability of the failure, computed for the worst rest of the users"
+CHERNOFF = "a Chernoff bound for every other item"
+
+SELECTION = Task(
+    name="selection",
+    question="the item that most users have, one item of each user",
+    measure="how far the most common item leads all others, as a share of the users, where it is to be found,",
+    parameters=(Parameter("n_items", "how many items there are", counts_from(2, MOST_ITEMS)),),
+    methods=(
+        Method(
+            "central, permute-and-flip",
+            "PurePrivateMode(mechanism='permute-and-flip')",
+            theorem=EXACT,
+            proved=partial(_by_weights, "permute-and-flip"),
+        ),
+        Method(
+            "central, exponential",
+            "PurePrivateMode()",
+            theorem=EXACT,
+            proved=partial(_by_weights, "exponential"),
+        ),
+        Method("central, planned table", "PlannedPrivateMode", theorem=EXACT, proved=_by_planned_table),
+        Method("central, threshold", "ApproximatePrivateMode", theorem=EXACT, proved=_by_threshold),
+        Method("shuffled, histogram", "protocols.shuffle.Mode", theorem=CHERNOFF, proved=_by_shuffling),
+        Method(
+            "local, subset selection",
+            "protocols.local.SubsetSelection",
+            theorem=CHERNOFF,
+            proved=partial(_by_reports, local.SubsetSelection),
+        ),
+        Method(
+            "local, Hadamard response",
+            "protocols.local.HadamardResponse",
+            theorem=CHERNOFF,
+            proved=partial(_by_reports, local.HadamardResponse),
+        ),
+        Method(
+            "local, randomized response",
+            "protocols.local.KRandomizedResponse",
+            theorem=CHERNOFF,
+            proved=partial(_by_reports, local.KRandomizedResponse),
+        ),
+        Method("local, bit by bit", "protocols.local.BitwiseMajority", theorem=CHERNOFF, proved=_by_bits),
+        Method(
+            "one record per person",
+            "PurePrivateMode on the first record of each user",
+            theorem=EXACT,
+            proved=_one_record,
+            baseline="one record per person",
+        ),
+    ),
+    data="users who have the common item independently, while all others have one other item",
+    missing={
+        "group privacy": "a user has one vote, whatever m is: there is no group of records",
+        "per-user clipping": "a user has one vote, which is what clipping to one record is",
+    },
+    check=_check,
+)
