@@ -10,12 +10,14 @@ from typing import Any
 
 from userdp import _core
 from userdp.dimensions.representation import parse_failure
-from userdp.exact.epsilon import core_level
+from userdp.exact.epsilon import core_level, enclosure
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, parse_delta, parse_level, short_repr
 from userdp.exceptions import BudgetError
 from userdp.runtime import Progress, progress_bar
 
 MAX_RUNS = 10**7
+LARGEST_LEVEL = 64
+"""Of a larger epsilon, e^epsilon is bounded from below by e^64 where it is compared with delta."""
 
 _BITS = 128
 
@@ -179,8 +181,8 @@ def representation_from_learner(
     return LearnedRepresentation(tuple(hypotheses), runs, error, missing)
 
 
-def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -> int:
-    """How many users every pure-DP learner needs at least, when representations have at least a given size.
+def users_implied(size: int, *, epsilon: Epsilon, delta: Delta = 0, beta: Delta, failure: Delta) -> int:
+    """How many users every private learner needs at least, when representations have at least a given size.
 
     Parameters
     ----------
@@ -189,6 +191,8 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
         `representation_size_bounds`.
     epsilon : float, int, Fraction, decimal string or LogRatio
         The privacy of the learner, above 0.
+    delta : float, int, Fraction or decimal string
+        With delta > 0 the number is never above about ln(1 + (e^epsilon - 1) / delta) / epsilon.
     beta : float, int, Fraction or decimal string
         Its probability of an error above alpha, in [0, 1).
     failure : float, int, Fraction or decimal string
@@ -197,8 +201,8 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
     Returns
     -------
     int
-        Every (epsilon, 0)-DP learner of error alpha with probability 1 - beta has at least so many users, however many
-        examples each of them gives.
+        Every (epsilon, delta)-DP learner of error alpha with probability 1 - beta has at least so many users, however
+        many examples each of them gives.
 
     Notes
     -----
@@ -213,6 +217,8 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
     --------
     >>> users_implied(2**20, epsilon=1, beta="1/4", failure="1/4")
     14
+    >>> users_implied(2**20, epsilon=1, delta="1e-4", beta="1/4", failure="1/4")
+    10
     """
     size, level = check_count(size, "size"), parse_level(epsilon)
     wrong, missing = parse_failure(beta, "beta"), parse_failure(failure, "failure")
@@ -222,7 +228,13 @@ def users_implied(size: int, *, epsilon: Epsilon, beta: Delta, failure: Delta) -
         raise ValueError(f"failure must be above 0; got {short_repr(failure)}")
     if size == 1:
         return 0
-    ratio = (size - 1) * (1 - wrong) / Fraction(_core.ln_bounds(1 / missing)[1])
+    chance = Fraction(_core.ln_bounds(1 / missing)[1]) / (size - 1)
+    # delta / (e^epsilon - 1), from above.
+    slack = Fraction(0)
+    if exact := parse_delta(delta):
+        smaller = level if float(level) < LARGEST_LEVEL else PrivacyLevel(Fraction(1), Fraction(LARGEST_LEVEL))
+        slack = exact / (enclosure(smaller, "epsilon")[0] - 1)
+    ratio = (1 - wrong + slack) / (chance + slack)
     needed = Fraction(_core.ln_bounds(ratio)[0])
     highest = level.exponent + (Fraction(_core.ln_bounds(level.ratio)[1]) if level.ratio != 1 else 0)
     # n epsilon is above `needed`, strictly.

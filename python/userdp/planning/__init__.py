@@ -6,6 +6,7 @@ Nothing here sees data.
 from __future__ import annotations
 
 from userdp.planning.comparison import compare_methods
+from userdp.planning.fano import fano_users, users_from_item_level
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
 from userdp.planning.questions import Answer, accuracy_reached, epsilon_needed, records_needed
 from userdp.planning.rate_rows import RATES
@@ -32,6 +33,7 @@ __all__ = [
     "accuracy_reached",
     "compare_methods",
     "epsilon_needed",
+    "fano_users",
     "heterogeneity_bound",
     "lower_bound",
     "rate",
@@ -39,4 +41,5 @@ __all__ = [
     "regime_map",
     "selection_users",
     "user_complexity",
+    "users_from_item_level",
 ]
