@@ -15,8 +15,15 @@ import pytest
 from userdp import LogRatio
 from userdp.dimensions import users_implied
 from userdp.planning import fano_users, packings, users_from_item_level
-from userdp.planning.fano import Level, log_least_mass, tv_of_coins, two_point_error, users_to_tell_apart
-from userdp.planning.hard_tasks import two_items_error
+from userdp.planning.fano import (
+    Level,
+    log_affinity_of_coins,
+    log_least_mass,
+    tv_of_coins,
+    two_point_error,
+    users_to_tell_apart,
+)
+from userdp.planning.hard_tasks import packed, two_items_error
 
 
 def binomial(n: int, p: Fraction) -> list[Fraction]:
@@ -128,6 +135,80 @@ def test_two_items_by_all_mechanisms() -> None:
         certificate = agreement_certificate(n, 2, Fraction(share), LogRatio(ratio), 0, 10**5)
         found = two_items_error(n, float(Fraction(share)), Level.of(LogRatio(ratio), 0))
         assert found == pytest.approx(float(certificate.value), rel=1e-9)
+
+
+def test_close_coins_do_not_look_equal() -> None:
+    """Where 1 - affinity is below what floats tell from 1: (q - p)^2 / (8 p (1 - p)), and many records add up."""
+    for apart in (1e-3, 1e-6, 1e-9):
+        exact = apart**2 / 8 / 0.25
+        assert exact <= log_affinity_of_coins(0.5 - apart / 2, 0.5 + apart / 2) <= exact * (1 + 1e-5)
+    assert 0.3 < tv_of_coins(2**41, 0.5, 0.5 + 1e-6) <= 1
+    packing = next(found for found in packings.quantiles(9, 0.5, 1e-9, 10**15) if found.name == "two values")
+    assert packing.log_affinity >= 10**15 * (2e-9) ** 2 / 2
+    scale = next(found for found in packings.gaussians(1, 1.0, 1.5, 1e-8, 1) if found.name == "2 scales")
+    # ln of the ratio is about 2 alpha / .484, the largest density of |z| times |z| being .484 / 2 on either side.
+    assert scale.kl >= (2e-8 / 0.485) ** 2
+
+
+# --- all mechanisms of small worlds
+
+
+def best_worst_success(laws: Sequence[Sequence[float]], n: int, ratio: float) -> float:
+    """The largest probability, over all mechanisms and for the worst distribution, of the right answer."""
+    optimize = pytest.importorskip("scipy.optimize")
+    types, size = len(laws[0]), len(laws)
+    states = [state for state in itertools.product(range(n + 1), repeat=types) if sum(state) == n]
+    place = {state: index * size for index, state in enumerate(states)}
+    columns = len(states) * size + 1
+    rows = []
+    for state in states:
+        for one, other in itertools.permutations(range(types), 2):
+            if state[one]:
+                moved = list(state)
+                moved[one] -= 1
+                moved[other] += 1
+                for answer in range(size):
+                    row = [0.0] * columns
+                    row[place[state] + answer], row[place[tuple(moved)] + answer] = 1.0, -ratio
+                    rows.append(row)
+    for answer, law in enumerate(laws):
+        row = [0.0] * columns
+        for state in states:
+            ways = math.factorial(n) / math.prod(map(math.factorial, state))
+            row[place[state] + answer] = -ways * math.prod(p**k for p, k in zip(law, state, strict=True))
+        row[-1] = 1.0
+        rows.append(row)
+    sums = [[float(index // size == state) for index in range(columns - 1)] + [0.0] for state in range(len(states))]
+    objective = [0.0] * (columns - 1) + [-1.0]
+    found = optimize.linprog(
+        objective, rows, [0.0] * len(rows), sums, [1.0] * len(states), bounds=[(0, 1)] * columns, method="highs"
+    )
+    return -float(found.fun)
+
+
+def test_no_mechanism_beats_the_bound() -> None:
+    """The best success over all mechanisms, by linear programs: at its failure the number of users is not excluded."""
+    rng = random.Random(38)
+    attained = 0
+    for _ in range(24):
+        ratio, n, kind = rng.choice([1.5, 3.0, 9.0]), rng.choice([1, 2, 3]), rng.choice(["spikes", "coins", "items"])
+        w = 2 if kind == "coins" else rng.choice([2, 3])
+        p = rng.uniform(0.55, 0.95)
+        if kind == "spikes":
+            laws = [[1 - p, *(p if i == j else 0.0 for j in range(w))] for i in range(w)]
+            listed = [packings.spikes(math.log(w), p, 1, kind)]
+        elif kind == "items":
+            laws = [[p if i == j else (1 - p) / (w - 1) for j in range(w)] for i in range(w)]
+            listed = list(packings.common_items(w, p))
+        else:
+            bias = 2 * p - 1
+            laws = [[math.comb(3, k) * (a**k) * (1 - a) ** (3 - k) for k in range(4)] for a in (p, 1 - p)]
+            listed = [packings.coin_pair(bias, 3, kind)]
+        level = Level.of(LogRatio(*Fraction(ratio).as_integer_ratio()), 0)
+        failure = 1 - best_worst_success(laws, n, ratio)
+        assert max((term.users for term in packed(listed, level, failure + 1e-7).values()), default=1) <= n
+        attained += max((term.users for term in packed(listed, level, failure * 0.95).values()), default=1) > n
+    assert attained >= 3
 
 
 # --- packings: the distributions themselves

@@ -428,6 +428,19 @@ def test_what_floats_say_of_levels() -> None:
     assert lower_bound("selection", n_items=5, agreement=1, epsilon=1e300, beta=0.1).n_users == 1
 
 
+def test_numbers_beyond_floats() -> None:
+    """Far beyond all floats: capped at 2**60 users, and refused or read like any other number."""
+    assert lower_bound("pac", alpha=0.1, beta=0.1, epsilon="1e-320", prdim=9.5).n_users == 2**60
+    assert lower_bound("finite", beta=0.1, epsilon=1, item_users=10**400).n_users == 2**60
+    assert lower_bound("finite", beta=0.1, epsilon=1, n_told_apart=5, kl=10**400).n_users == 4
+    assert lower_bound("finite", beta=0.1, epsilon=1, n_told_apart=5, kl="1e-320").n_users == 2**60
+    assert lower_bound("mean", beta=0.1, epsilon=1, alpha=0.1, m=10**400).n_users == 3
+    for name in ("norm", "neighbors", "model"):
+        task = {"norm": "mean", "neighbors": "count", "model": "regression"}[name]
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            lower_bound(task, alpha=0.1, beta=0.1, epsilon=1, **{name: np.array(["l2", "max"])})  # type: ignore[arg-type]
+
+
 Call = Callable[[], Any]
 GIVEN: dict[str, Any] = {"alpha": 0.1, "beta": 0.1, "epsilon": 1}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -105,8 +106,8 @@ def two_point_square(n: int, tv: float, level: Level) -> float:
 
 def users_who_differ(n: int, tv: float) -> tuple[Floats, Floats, float]:
     """Numbers of users who differ, their probabilities, and by which part of them these may be too large."""
-    if tv >= 1:
-        return np.array([float(n)]), np.ones(1), 1e-12
+    if tv >= 1 or tv <= 0:
+        return np.array([float(n) if tv >= 1 else 0.0]), np.ones(1), 1e-12
     mean = n * tv
     variance = mean * (1 - tv)
     if variance > MOST_VARIANCE:
@@ -170,8 +171,8 @@ def users_to_tell_two_apart(level: Level, beta: float, tv: float) -> int:
 def users_by_information(log_size: float, beta: float, kl: float) -> int:
     """Users without whom a user's `kl` nats about which of many it is are too few, also without privacy."""
     wrong = -beta * math.log(beta) - (1 - beta) * math.log1p(-beta)
-    needed = (log_size * (1 - beta) - wrong) * (1 - MARGIN) - 1e-12
-    return _ceil(needed / kl) if 0 < kl < math.inf and needed > 0 else 1
+    needed, kl = (log_size * (1 - beta) - wrong) * (1 - MARGIN) - 1e-12, max(kl, TINY)
+    return _ceil(needed / kl) if kl < math.inf and needed > 0 else 1
 
 
 def users_by_affinity(beta: float, log_affinity: float) -> int:
@@ -182,7 +183,7 @@ def users_by_affinity(beta: float, log_affinity: float) -> int:
 
 
 def _ceil(users: float) -> int:
-    return max(1, min(math.ceil(users), MOST_USERS))
+    return MOST_USERS if users > MOST_USERS else max(1, math.ceil(users))
 
 
 def tv_of_user(m: int, *, kl: float = math.inf, tv: float = 1.0, log_affinity: float = math.inf) -> float:
@@ -201,9 +202,17 @@ def tv_of_user(m: int, *, kl: float = math.inf, tv: float = 1.0, log_affinity: f
 def tv_of_coins(m: int, p: float, q: float) -> float:
     """The total variation of m tosses of a coin of probability p and of one of q > p, rounded up."""
     if m > MOST_COUPLED:
-        return tv_of_user(m, log_affinity=-math.log(math.sqrt(p * q) + math.sqrt((1 - p) * (1 - q))) * (1 + MARGIN))
+        return tv_of_user(m, log_affinity=log_affinity_of_coins(p, q))
     _, gap, _ = _core.separating_threshold(m, p, q)
     return min(1.0, gap * (1 + MARGIN) + 1e-12 * (gap > 0.01))
+
+
+def log_affinity_of_coins(p: float, q: float) -> float:
+    """Minus ln of the affinity of coins of these probabilities, rounded up, also where they are close."""
+    # 1 less half of the squared Hellinger distance, whose parts are (q - p)^2 / (sqrt(p) + sqrt(q))^2.
+    apart = (q - p) ** 2
+    ends = apart / (math.sqrt(p) + math.sqrt(q)) ** 2 + apart / (math.sqrt(1 - p) + math.sqrt(1 - q)) ** 2
+    return -math.log1p(-ends / 2) * (1 + MARGIN) if ends < 2 else math.inf
 
 
 def fano_users(
@@ -213,8 +222,8 @@ def fano_users(
     beta: Delta,
     delta: Delta = 0,
     m: int = 1,
-    kl: float | None = None,
-    tv: float | None = None,
+    kl: Delta | None = None,
+    tv: Delta | None = None,
 ) -> int:
     """How many users every private algorithm needs at least to tell distributions apart.
 
@@ -229,9 +238,9 @@ def fano_users(
         probability at least 1 - beta.
     m : int
         Records of each user, drawn independently.
-    kl : float, optional
+    kl : float, int, Fraction or decimal string, optional
         >= 0: the largest Kullback-Leibler divergence of any two of the distributions, in nats, both ways.
-    tv : float, optional
+    tv : float, int, Fraction or decimal string, optional
         In [0, 1]: the largest total variation of any two of them. Without both, users' records may say all at once.
 
     Returns
@@ -269,7 +278,7 @@ def fano_users(
         exact = parse_exact(kl, "kl", "a number >= 0")
         if exact < 0:
             raise ValueError(f"kl must be >= 0; got {short_repr(kl)}")
-        divergence = float(exact) * (1 + MARGIN)
+        divergence = float(min(exact, Fraction(10**300))) * (1 + MARGIN)
     if tv is not None:
         distance = min(1.0, float(parse_delta(tv, "tv")) * (1 + MARGIN))
     records = min(records, 10**300)

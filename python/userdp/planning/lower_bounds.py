@@ -31,9 +31,9 @@ from userdp.exact.numbers import (
     round_down,
     short_repr,
 )
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
+from userdp.mechanisms.key_bounds import Neighbors
 from userdp.planning import packings
-from userdp.planning.fano import Level, fano_users, users_from_item_level
+from userdp.planning.fano import MOST_USERS, Level, fano_users, users_from_item_level
 from userdp.planning.hard_tasks import (
     FANO,
     Term,
@@ -204,7 +204,7 @@ def lower_bound(
     task: str,
     *,
     n_users: int | None = None,
-    alpha: float | None = None,
+    alpha: Delta | None = None,
     beta: Delta | None = None,
     epsilon: Epsilon,
     delta: Delta = 0,
@@ -218,10 +218,10 @@ def lower_bound(
     radius: float = 1.0,
     norm: Literal["l2", "max"] = "l2",
     vc_dimension: int | None = None,
-    prdim: float | None = None,
+    prdim: Delta | None = None,
     n_told_apart: int | None = None,
-    kl: float | None = None,
-    tv: float | None = None,
+    kl: Delta | None = None,
+    tv: Delta | None = None,
     item_users: int | None = None,
     domain_size: int | None = None,
     share: Delta = "1/2",
@@ -251,7 +251,7 @@ def lower_bound(
         "regression", "sco", "selection" or "finite".
     n_users : int, optional
         n >= 1. Either this or alpha is given.
-    alpha : float, optional
+    alpha : float, int, Fraction or decimal string, optional
         The accuracy, > 0: L2 distance for means; excess risk or error for learners, regression and sco; total variation
         for distributions; a share of the n users for counts, and of the n users times the width of the bounds for sums;
         a share of the distribution between the answer and the quantile. "selection" and "finite" have none.
@@ -278,7 +278,7 @@ def lower_bound(
         For "mean": whether max_norm bounds the L2 norm of a record, or each column.
     vc_dimension : int
         For "pac" and "agnostic": so many points are shattered.
-    prdim : float
+    prdim : float, int, Fraction or decimal string
         For "pac" and "agnostic", instead or beside: a lower bound of the probabilistic representation dimension for
         (alpha, 1/4), to base 2, such as of `userdp.dimensions.representation_dimension_bounds`.
     n_told_apart : int
@@ -463,6 +463,11 @@ def _real(given: Mapping[str, Any], name: str) -> float:
     return float(_size(parse_positive(given[name], name), name))
 
 
+def _word(given: Mapping[str, Any], name: str, *accepted: str) -> None:
+    if not isinstance(given[name], str) or given[name] not in accepted:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, accepted))}; got {short_repr(given[name])}")
+
+
 def _count(given: Mapping[str, Any], name: str, least: int = 1, most: int = 2**64) -> int:
     number = check_count(given[name], name, least)
     if number > most:
@@ -483,8 +488,7 @@ def _terms(
     """The terms of a number of users."""
     d = _count(given, "dimension", most=MOST_COLUMNS)
     if task == "mean":
-        if given["norm"] not in ("l2", "max"):
-            raise ValueError(f"norm must be 'l2' or 'max'; got {short_repr(given['norm'])}")
+        _word(given, "norm", "l2", "max")
         size = _real(given, "max_norm") * (math.sqrt(d) if given["norm"] == "max" else 1.0)
         return mean_terms(d, size, alpha, beta, m, level)
     if task == "finite-class":
@@ -504,8 +508,9 @@ def _terms(
     if task in ("count", "sum", "group_by"):
         keys = _count(given, "n_keys") if task == "group_by" else 1
         most = keys if given["max_keys"] is None else min(keys, _count(given, "max_keys"))
-        relation = check_neighbors("add-remove" if given["neighbors"] is None else given["neighbors"])
-        return group_terms(keys, most, alpha, beta, level, replace=relation == "replace")
+        if given["neighbors"] is not None:
+            _word(given, "neighbors", "add-remove", "replace")
+        return group_terms(keys, most, alpha, beta, level, replace=given["neighbors"] == "replace")
     if task == "selection":
         return _selection(_count(given, "n_items", 2), beta, level, epsilon, delta, given)
     if task == "finite":
@@ -550,8 +555,7 @@ def _packings(task: str, alpha: float, m: int, d: int, given: Mapping[str, Any])
             raise ValueError(f"kappa must be at least 1; got {short_repr(given['kappa'])}")
         return packings.gaussians(d, _real(given, "mean_bound"), kappa, alpha, m)
     assert task == "regression"
-    if given["model"] not in ("linear", "logistic"):
-        raise ValueError(f"model must be 'linear' or 'logistic'; got {short_repr(given['model'])}")
+    _word(given, "model", "linear", "logistic")
     reach = _real(given, "max_norm") * _real(given, "radius")
     return packings.regressions(given["model"], d, alpha, reach, _real(given, "target_bound"), m)
 
@@ -596,7 +600,7 @@ def _finite(
         raise TypeError("kl and tv go with n_told_apart")
     if given["item_users"] is not None:
         users = users_from_item_level(given["item_users"], m=m)
-        larger(terms, "one record each", Term(users, "[GKKMMZ23, Observation 28]"))
+        larger(terms, "one record each", Term(min(users, MOST_USERS), "[GKKMMZ23, Observation 28]"))
     return terms
 
 
@@ -611,7 +615,7 @@ def _representation(prdim: Any, beta: float, epsilon: Epsilon, delta: Delta) -> 
     terms: dict[str, Term] = {}
     failure = min(beta * (1 + 1e-12), math.nextafter(1, 0))
     users = users_implied(size, epsilon=epsilon, delta=delta, beta=failure, failure="1/4")
-    larger(terms, "representation", Term(users, "[GKM21, Lemma 4]"))
+    larger(terms, "representation", Term(min(users, MOST_USERS), "[GKM21, Lemma 4]"))
     return terms
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from userdp import _core
-from userdp.planning.fano import MARGIN, tv_of_coins, tv_of_user
+from userdp.planning.fano import MARGIN, log_affinity_of_coins, tv_of_coins, tv_of_user
 
 WIDER = 1 + MARGIN
 """What must be above a number is above it by this factor."""
@@ -235,12 +235,11 @@ def quantiles(domain_size: int, share: float, alpha: float, m: int) -> Iterator[
     if domain_size >= 3:
         yield spikes(log_size, (high - low) * WIDER, m, f"{domain_size} values")
     yield Packing(f"{domain_size} values, nothing else", log_size)
-    affinity = math.sqrt(low * high) + math.sqrt((1 - low) * (1 - high))
     yield Packing(
         "two values",
         TWO,
         pair=tv_of_coins(m, low, high),
-        log_affinity=m * (ROUNDED - math.log(affinity) * WIDER),
+        log_affinity=m * (ROUNDED**2 + log_affinity_of_coins(low, high)),
     )
 
 
@@ -338,7 +337,7 @@ def _least_bias(distance: int, pairs: int, dimension: int, target: float) -> flo
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if middle > 0 and apart(middle) > target else (middle, high)
-    return high
+    return high + ROUNDED  # as floats, the coins are no further apart than this says
 
 
 def _shown(distance: int, pairs: int, dimension: int) -> tuple[int, float]:
@@ -389,8 +388,11 @@ def gaussians(dimension: int, bound: float, kappa: float, alpha: float, m: int) 
     steps = math.floor(math.log(kappa) / 2 / math.log(step) * (1 - 1e-12)) if step < math.inf else 0
     for used in {1, 2, 4, 8, 16, 64, 256, steps}:
         if 1 <= used <= steps:
-            spread = step**used if used * math.log(step) < 300 else math.inf
-            kl = (spread**2 - 1) / 2 - math.log(spread) if spread < 1e100 else math.inf
+            # Of a ratio e^x: (e^(2 x) - 1) / 2 - x, which is at most x^2 (1 + x) for x <= 1/2.
+            spread = used * math.log(step) * WIDER
+            kl = math.inf
+            if spread < 200:
+                kl = spread**2 * (1 + spread) if spread < 0.01 else math.expm1(2 * spread) / 2 - spread
             tv = tv_of_user(m, kl=kl * WIDER)
             yield Packing(f"{used + 1} scales", math.log(used + 1) * (1 - 1e-13), pair=tv, kl=m * kl * WIDER)
 
@@ -399,8 +401,9 @@ def _least_scale(target: float) -> float:
     """The ratio of standard deviations at which centered normal distributions are further apart than the target."""
 
     def apart(ratio: float) -> float:
+        # Any set of values shows a part of the distance, less what floats lose.
         crossing = ratio * math.sqrt(2 * math.log(ratio) / (ratio * ratio - 1))
-        return 2 * (NORMAL.cdf(crossing) - NORMAL.cdf(crossing / ratio))
+        return 2 * (NORMAL.cdf(crossing) - NORMAL.cdf(crossing / ratio)) - 10 * ROUNDED
 
     low, high = 1.0, 2.0
     while apart(high) <= target:
