@@ -190,8 +190,12 @@ def test_no_mechanism_beats_the_bound() -> None:
     """The best success over all mechanisms, by linear programs: at its failure the number of users is not excluded."""
     rng = random.Random(38)
     attained = 0
-    for _ in range(24):
-        ratio, n, kind = rng.choice([1.5, 3.0, 9.0]), rng.choice([1, 2, 3]), rng.choice(["spikes", "coins", "items"])
+    for _ in range(32):
+        ratio, n, kind = (
+            rng.choice([1.5, 3.0, 9.0]),
+            rng.choice([1, 2, 3]),
+            rng.choice(["spikes", "coins", "items", "cube"]),
+        )
         w = 2 if kind == "coins" else rng.choice([2, 3])
         p = rng.uniform(0.55, 0.95)
         if kind == "spikes":
@@ -200,6 +204,13 @@ def test_no_mechanism_beats_the_bound() -> None:
         elif kind == "items":
             laws = [[p if i == j else (1 - p) / (w - 1) for j in range(w)] for i in range(w)]
             listed = list(packings.common_items(w, p))
+        elif kind == "cube":  # all labels of two points, of which an accurate answer has both right
+            n, bias = min(n, 2), 2 * p - 1
+            laws = [[(1 + (bias if y == bit(u, i) else -bias)) / 4 for i in range(2) for y in (0, 1)] for u in range(4)]
+            # As if less than half of the places may be wrong, which is none of them.
+            listed = list(packings.places(2, 0.45 * bias, 1, kind))
+            listed = [found for found in listed if "rare" not in found.name and found.lost == 0.45]
+            assert listed
         else:
             bias = 2 * p - 1
             laws = [[math.comb(3, k) * (a**k) * (1 - a) ** (3 - k) for k in range(4)] for a in (p, 1 - p)]
@@ -467,6 +478,44 @@ def test_no_prediction_is_good_for_two_targets(model: str, reach: float) -> None
     best = {sign: min(loss(s, sign * bias) for s in grid) for sign in (1, -1)}
     worst = min(max(loss(s, sign * bias) - best[sign] for sign in (1, -1)) for s in grid)
     assert alpha * 0.999 < worst < alpha * 1.01
+
+
+def test_single_places_exactly() -> None:
+    """One of the coins of a word, whatever the others are: total variation and affinity of a user's records."""
+    length, target = 3, 0.1
+    listed = list(packings.places(length, target, 2, "coins"))
+    assert {found.lost for found in listed} >= {0.15, 0.2, 0.45}
+    for found in listed:
+        part = target / found.lost
+        if "rare" in found.name:
+            laws = [{"none": 1 - part, "a": part / length, "b": part / length, u: part / length} for u in "xy"]
+        else:
+            lean = [(1 + part) / 2 / length, (1 - part) / 2 / length]
+            laws = [dict(zip("abcdxy", (*lean, *lean, *order), strict=True)) for order in (lean, lean[::-1])]
+        users = [of_user(law, 2) for law in laws]
+        assert tv(*users) <= found.pair
+        assert -math.log(affinity(*users)) <= found.log_affinity
+
+
+def test_coordinates_of_means() -> None:
+    """Where the sign of a coordinate is wrong, at least its square is lost: alpha is that of the accepted part."""
+    alpha, radius, dimension = 0.1, 1.0, 8
+    for cube in (False, True):
+        for found in packings.mean_coordinates(dimension, radius, alpha, 1, cube=cube):
+            used = int(found.name.split()[2])
+            single = "single" in found.name
+            assert not (cube and single)
+            # Of one record: the bias of the coin, that of one of `used` coordinates being shown that rarely.
+            bias = found.pair * (used if single else 1)
+            size = radius * bias / (used if single else math.sqrt(used))
+            assert math.sqrt(found.lost * used) * size == pytest.approx(alpha, rel=1e-6)
+
+
+def test_corners_of_a_cube_are_in_it() -> None:
+    """In a cube, a code of fewer columns would have corners outside of it."""
+    names = [found.name for found in packings.means(64, 8.0, 0.5, 1, cube=True)]
+    assert all("length 64," in name for name in names if "code" in name or "corners" in name)
+    assert any("length 16," in found.name for found in packings.means(64, 8.0, 0.5, 1))
 
 
 def test_linear_losses_are_apart() -> None:

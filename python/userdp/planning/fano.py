@@ -164,12 +164,14 @@ def _users(log_others: float, log_allowed: float, level: Level, beta: float, tv:
 
 def users_to_tell_two_apart(level: Level, beta: float, tv: float) -> int:
     """Users needed for a private test of two distributions, each with probability 1 - beta at least."""
-    guess = max(math.log((1 - beta) / beta), 0.0) / (level.rate * max(tv, TINY))
+    guess = max(math.log((1 - beta) / beta), 0.0) / (level.rate * max(tv, TINY)) if beta > 0 else 1.0
     return users_until(lambda n: two_point_error(n, tv, level) > beta * (1 + 1e-12), guess)
 
 
 def users_by_information(log_size: float, beta: float, kl: float) -> int:
     """Users without whom a user's `kl` nats about which of many it is are too few, also without privacy."""
+    if not 0 < beta < 1:
+        return 1
     wrong = -beta * math.log(beta) - (1 - beta) * math.log1p(-beta)
     needed, kl = (log_size * (1 - beta) - wrong) * (1 - MARGIN) - 1e-12, max(kl, TINY)
     return _ceil(needed / kl) if kl < math.inf and needed > 0 else 1

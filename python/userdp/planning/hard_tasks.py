@@ -23,7 +23,7 @@ from userdp.planning.fano import (
     users_until,
     users_who_differ,
 )
-from userdp.planning.packings import Packing, means
+from userdp.planning.packings import Packing, mean_coordinates, means
 
 Packings = Callable[[float], Iterable[Packing]]
 """Packings for an accuracy."""
@@ -70,32 +70,50 @@ def packed(packings: Iterable[Packing], level: Level, beta: float) -> dict[str, 
         users = users_by_information(packing.log_size, beta, packing.kl)
         larger(terms, "sampling", Term.of(users, f"{FANO}, by information", packing))
         if packing.is_pair:
-            users = users_by_affinity(beta, packing.log_affinity)
-            larger(terms, "sampling", Term.of(users, "Le Cam's two points", packing))
-    most = max(listed, key=lambda packing: packing.log_size, default=None)
+            users = users_by_affinity(packing.failure(beta), packing.log_affinity)
+            larger(terms, "sampling", Term.of(users, _theorem(packing), packing))
+    found = [packing for packing in listed if not packing.lost]
+    most = max(found, key=lambda packing: packing.log_size, default=None)
     if most is not None:
         if most.is_pair:
             larger(terms, "few users", Term.of(users_to_tell_two_apart(level, beta, 1.0), TWO_POINTS, most))
         else:
             larger(terms, "few users", Term.of(users_to_tell_apart(most.log_size, level, beta)[0], FANO, most))
-            pair = next((packing for packing in listed if packing.is_pair), None)
+            pair = next((packing for packing in found if packing.is_pair), None)
             if pair is not None:
                 larger(terms, "few users", Term.of(users_to_tell_two_apart(level, beta, 1.0), TWO_POINTS, pair))
-    for packing in sorted(listed, key=lambda packing: -_promise(packing, beta))[:EVALUATED]:
+    for packing in _promising(listed, level, beta):
         if min(packing.pair, packing.center) < 1:
-            larger(terms, "private", Term.of(_private(packing, level, beta), FANO, packing))
+            theorem = f"{FANO} on Assouad's cube" if packing.lost else FANO
+            larger(terms, "private", Term.of(_private(packing, level, beta), theorem, packing))
     return terms
 
 
-def _promise(packing: Packing, beta: float) -> float:
+def _theorem(packing: Packing) -> str:
+    return "Assouad's cube" if packing.lost else "Le Cam's two points"
+
+
+def _promising(listed: list[Packing], level: Level, beta: float) -> list[Packing]:
+    """The packings that promise most: of many distributions, and of two."""
+    chosen: list[Packing] = []
+    for part in ([p for p in listed if not p.is_pair], [p for p in listed if p.is_pair]):
+        chosen += sorted(part, key=lambda packing: -_promise(packing, level, beta))[:EVALUATED]
+    return chosen
+
+
+def _promise(packing: Packing, level: Level, beta: float) -> float:
     """About how many users a packing asks for, times epsilon."""
-    lost = math.log((1 - beta) / beta)
+    failure = packing.failure(beta)
+    lost = math.log((1 - failure) / failure) if failure > 0 else math.inf
+    if packing.is_pair:
+        return lost / max(packing.pair, 1e-300)
     return max((packing.log_size + lost) / max(packing.pair, 1e-300), packing.log_size / max(packing.center, 1e-300))
 
 
 def _private(packing: Packing, level: Level, beta: float) -> int:
     if packing.is_pair:
-        return users_to_tell_two_apart(level, beta, packing.pair)
+        failure = packing.failure(beta)
+        return users_to_tell_two_apart(level, failure, packing.pair) if failure < 0.5 else 1
     pair, center = packing.pair, packing.center
     return max(users_to_tell_apart(packing.log_size, level, beta, pair=pair, center=center))
 
@@ -111,11 +129,15 @@ def expected(packings: Packings, level: Level, alpha: float, *, power: int = 1) 
     return terms
 
 
-def mean_terms(dimension: int, norm: float, alpha: float, beta: float | None, m: int, level: Level) -> dict[str, Term]:
+def mean_terms(
+    dimension: int, norm: float, alpha: float, beta: float | None, m: int, level: Level, *, cube: bool
+) -> dict[str, Term]:
     """Of means: within alpha but with probability beta, or within alpha in root mean square where beta is None."""
     if beta is not None:
-        return packed(means(dimension, norm, alpha, m), level, beta)
-    terms = expected(lambda accuracy: means(dimension, norm, accuracy, m), level, alpha, power=2)
+        return packed(means(dimension, norm, alpha, m, cube=cube), level, beta)
+    terms = expected(lambda accuracy: means(dimension, norm, accuracy, m, cube=cube), level, alpha, power=2)
+    # The mean square is at least that of the signs of coordinates, whatever else happens.
+    terms = merged(terms, packed(mean_coordinates(dimension, norm, alpha, m, cube=cube), level, 0.0))
     # The least maximal mean square error of a binomial probability, over all estimates: 1 / (4 (1 + sqrt(N))^2).
     records = (norm / alpha - 1) ** 2 * (1 - MARGIN) if norm > alpha else 0.0
     users = min(math.ceil(records / m), MOST_USERS)

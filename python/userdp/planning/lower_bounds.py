@@ -489,8 +489,9 @@ def _terms(
     d = _count(given, "dimension", most=MOST_COLUMNS)
     if task == "mean":
         _word(given, "norm", "l2", "max")
-        size = _real(given, "max_norm") * (math.sqrt(d) if given["norm"] == "max" else 1.0)
-        return mean_terms(d, size, alpha, beta, m, level)
+        cube = given["norm"] == "max"
+        size = _real(given, "max_norm") * (math.sqrt(d) if cube else 1.0)
+        return mean_terms(d, size, alpha, beta, m, level, cube=cube)
     if task == "finite-class":
         k, bound = _count(given, "n_hypotheses", 2), _real(given, "max_loss")
         if beta is not None:

@@ -25,6 +25,8 @@ MOST_LENGTH = 1024
 """Of words whose number is bounded in integers; for longer ones by the entropy."""
 SHARES = (0.01, 0.03, 0.06, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42)
 """Distances of codes that are tried, as parts of their length."""
+LOST = (0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
+"""Parts of places that an accurate answer may be wrong about, that are tried."""
 SIMPLEX = 0.5005
 """The part of places in which two words of a simplex code of length 2^10 - 1 or more differ, rounded up."""
 RADII = (0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e6, 1e9, 1e12, 1e20, 1e40, 1e80)
@@ -37,6 +39,9 @@ class Packing:
 
     The total variations and divergences are upper bounds. `kl` is of every one of them from a common center,
     `log_affinity` minus the logarithm of the affinity of two, for packings of two.
+
+    With `lost`, the two are what a single place of a long word makes of it, and an accurate answer may be wrong about
+    that part of the places: Assouad's cube.
     """
 
     name: str
@@ -45,11 +50,16 @@ class Packing:
     center: float = 1.0
     kl: float = math.inf
     log_affinity: float = math.inf
+    lost: float = 0.0
 
     @property
     def is_pair(self) -> bool:
         """Whether there are two distributions only."""
         return self.log_size < 0.7
+
+    def failure(self, beta: float) -> float:
+        """How often a place may be wrong, if an answer is accurate but with probability beta."""
+        return (1 - beta) * self.lost + beta
 
 
 def coin_kl(bias: float) -> float:
@@ -194,12 +204,50 @@ def _log_miss(share: float, m: int) -> float:
     return -m * math.log1p(-share) * WIDER if share < 1 else math.inf
 
 
+def places(length: int, target: float, m: int, name: str) -> Iterator[Packing]:
+    """Single places of words of leaning coins, or of coins that show rarely: Assouad's cube.
+
+    An accurate answer is wrong about at most the part target / bias of the places, or target / share.
+    """
+    for lost in LOST if length > 1 else ():
+        bias = target / lost * WIDER
+        if bias <= 1:
+            yield leaning_place(length, bias, m, lost, name)
+        if bias < 1:  # what is shown with this probability, and does not lean but says all
+            yield Packing(
+                f"one of {length} rare {name}, {lost:.0%} of them wrong",
+                TWO,
+                pair=tv_of_user(m, tv=bias / length * WIDER),
+                log_affinity=_log_miss(bias / length, m),
+                lost=lost,
+            )
+
+
+def leaning_place(length: int, bias: float, m: int, lost: float, name: str) -> Packing:
+    """What one of so many leaning coins, of which a record shows any, makes of a user's records."""
+    near = _shown(bias, length)
+    return Packing(
+        f"one of {length} {name}, {lost:.0%} of them wrong",
+        TWO,
+        pair=tv_of_user(m, kl=coins_kl(bias) / length * WIDER, tv=bias / length * WIDER, log_affinity=near),
+        log_affinity=m * near,
+        lost=lost,
+    )
+
+
+def _shown(bias: float, length: int) -> float:
+    """Minus ln of the affinity of two leaning coins that a record shows with probability 1 / length."""
+    lost = bias * bias / (1 + math.sqrt((1 - bias) * (1 + bias))) / length
+    return -math.log1p(-lost) * WIDER if lost < 1 else math.inf
+
+
 def realizable(vc_dimension: int, alpha: float, m: int) -> Iterator[Packing]:
     """Classes with shattered points, learned without noise: [GKKMMZ23, Lemma 39] on labels of these points."""
     # One point is always seen, and its label does not matter; or all are seen evenly.
     for length in {1, vc_dimension - 1} - {0}:
         if length < vc_dimension:
             yield from rare(length, 2 * alpha, m, whole=True, name="labels")
+            yield from (found for found in places(length, alpha, m, "labels") if "rare" in found.name)
     for log_size, distance in codes(vc_dimension):
         if (distance + 1) // 2 > alpha * vc_dimension * WIDER:
             name = f"labels of {vc_dimension} points, distance {distance}"
@@ -211,6 +259,7 @@ def agnostic(vc_dimension: int, alpha: float, m: int) -> Iterator[Packing]:
     yield from realizable(vc_dimension, alpha, m)
     for length in {1, vc_dimension}:
         yield from signs(length, 2 * alpha, m, whole=True, name="noisy labels")
+        yield from (found for found in places(length, alpha, m, "noisy labels") if "rare" not in found.name)
 
 
 def thresholds(domain_size: int, alpha: float, m: int) -> Iterator[Packing]:
@@ -298,9 +347,12 @@ def discrete(n_symbols: int, alpha: float, m: int) -> Iterator[Packing]:
     yield Packing(f"{n_symbols} symbols, one each", math.log(n_symbols) * (1 - 1e-13))
     for length in {1, n_symbols // 2}:
         yield from signs(length, 2 * alpha, m, name="pairs of symbols")
+        # The nearest word to an answer is within 2 alpha of the truth.
+        yield from (found for found in places(length, 2 * alpha, m, "pairs of symbols") if "rare" not in found.name)
     for length in {1, (n_symbols - 1) // 2} - {0}:
         if 2 * length < n_symbols:
             yield from rare(length, 2 * alpha, m, name="pairs of symbols")
+            yield from (found for found in places(length, 2 * alpha, m, "pairs of symbols") if "rare" in found.name)
 
 
 def product(n_symbols: int, dimension: int, alpha: float, m: int) -> Iterator[Packing]:
@@ -324,7 +376,7 @@ def _least_bias(distance: int, pairs: int, dimension: int, target: float) -> flo
     # A column shows a pair that differs with probability (its number of them) / pairs; coins that are shown tell.
     shown, likely = distance, 1.0
     if pairs > 1:
-        shown, likely = _shown(distance, pairs, dimension)
+        shown, likely = _pairs_shown(distance, pairs, dimension)
     if likely * (1 - MARGIN) <= target or shown < 1:
         return 2.0
 
@@ -340,7 +392,7 @@ def _least_bias(distance: int, pairs: int, dimension: int, target: float) -> flo
     return high + ROUNDED  # as floats, the coins are no further apart than this says
 
 
-def _shown(distance: int, pairs: int, dimension: int) -> tuple[int, float]:
+def _pairs_shown(distance: int, pairs: int, dimension: int) -> tuple[int, float]:
     """How many pairs that differ are shown at least, and with which probability, from below: the best such numbers."""
     # Sums of independent 0/1 variables of mean lambda exceed c - 1 at least as often as Bin(d, lambda / d), for c at
     # most lambda: Hoeffding (1956). An odd number tells as much as the even one above it.
@@ -365,6 +417,14 @@ def gaussian_means(dimension: int, bound: float, alpha: float, m: int) -> Iterat
         return
     two = normal_tv(math.sqrt(m) * apart)
     yield Packing("two means", TWO, pair=two, log_affinity=m * apart**2 / 8 * WIDER)
+    for lost in LOST if dimension > 1 else ():
+        # 2 rho sqrt(D / d) is at most the distance of two that an answer is good for.
+        length = apart / (2 * math.sqrt(lost)) * WIDER
+        if length <= bound:
+            shift = 2 * length / math.sqrt(dimension) * WIDER
+            tv, affinity = normal_tv(math.sqrt(m) * shift), m * shift**2 / 8 * WIDER
+            name = f"one of {dimension} coordinates, {lost:.0%} of them wrong"
+            yield Packing(name, TWO, pair=tv, log_affinity=affinity, lost=lost)
     for radius in {*(r for r in RADII if r * apart < bound), bound / apart}:
         # A maximal packing of the ball covers it: (R / s)^d points. On a line, 1 + floor(2 R / s).
         log_size = max(dimension * math.log(radius) * (1 - 1e-12), math.log(1 + math.floor(2 * radius * (1 - 1e-12))))
@@ -424,13 +484,15 @@ def normal_tv(distance: float) -> float:
 # --- means and losses
 
 
-def means(dimension: int, norm: float, alpha: float, m: int) -> Iterator[Packing]:
-    """Records in a ball of radius B, or in a cube around it, whose means are more than 2 alpha apart."""
+def means(dimension: int, norm: float, alpha: float, m: int, *, cube: bool = False) -> Iterator[Packing]:
+    """Records in a ball of radius B, or in the cube whose corners it goes through, with means over 2 alpha apart."""
     ratio = alpha / norm * WIDER
     if ratio > 1:
         return
     yield coin_pair(ratio, m, "two opposite directions")
-    for used in {dimension, *(size for size in (4, 16, 64, 256, 1024) if size < dimension)}:
+    yield from mean_coordinates(dimension, norm, alpha, m, cube=cube)
+    # Corners of a smaller number of columns are longer than the cube is wide.
+    for used in {dimension, *(size for size in (4, 16, 64, 256, 1024) if size < dimension and not cube)}:
         for log_size, distance in codes(used) if used > 1 else ():
             # Corners of a cube of side 2 B / sqrt(d), two of which are 2 B sqrt(D / d) apart.
             bias = ratio / math.sqrt(distance / used) * WIDER
@@ -439,6 +501,19 @@ def means(dimension: int, norm: float, alpha: float, m: int) -> Iterator[Packing
                 yield sign_packing(log_size, bias, m, name, columns=used)
             if bias < 1:
                 yield spikes(log_size, bias, m, f"rare corners of length {used}, distance {distance}")
+
+
+def mean_coordinates(dimension: int, norm: float, alpha: float, m: int, *, cube: bool) -> Iterator[Packing]:
+    """The sign of one coordinate of a mean, of which all lean: where it is wrong, the square of it is lost."""
+    for lost in LOST if dimension > 1 else ():
+        part = alpha / norm / math.sqrt(lost) * WIDER
+        name = f"coordinates, {lost:.0%} of them wrong"
+        if part < 1:  # all coordinates +-B / sqrt(d) at once
+            pair = coin_pair(part, m, "")
+            yield Packing(f"one of {dimension} {name}", TWO, pair=pair.pair, log_affinity=pair.log_affinity, lost=lost)
+        used = min(dimension, math.floor(1 / part**2)) if not cube else 0
+        if used > 1:  # one of the coordinates, +-B: the bias grows with their root
+            yield leaning_place(used, min(1.0, part * math.sqrt(used)), m, lost, "single coordinates")
 
 
 def linear_losses(dimension: int, alpha: float, scale: float, m: int) -> Iterator[Packing]:
@@ -468,6 +543,11 @@ def regressions(model: str, dimension: int, alpha: float, reach: float, target: 
             if bias <= 1:
                 name = f"targets of {used} features, distance {distance}"
                 yield sign_packing(log_size, bias, m, name)
+        for lost in LOST if used > 1 else ():
+            # On the wrong side of 0 a prediction loses more than 0 does.
+            bias = _regression_bias(model, alpha / lost * WIDER, reach / math.sqrt(used), target, ends=False)
+            if bias <= 1:
+                yield leaning_place(used, bias, m, lost, "features' targets")
 
 
 def _regression_bias(model: str, gap: float, reach: float, target: float, *, ends: bool) -> float:
