@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import commands, compose, demo, guesses, optimal, sensitivity, table
+from userdp.cli import commands, compose, demo, guesses, optimal, plan, sensitivity, table
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of, require_writable
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -26,11 +26,12 @@ _PACKAGE = Path(__file__).parent.parent
 EXIT_CODES = """\
 exit codes:
   0    the claim is established
-  1    the claim is refuted; for demo, a verdict is not the expected one
+  1    the claim is refuted; for demo, a verdict is not the expected one; for plan, more
+       people are needed than there are
   2    bad input: arguments, files, or a mechanism that is none
   3    refused for budget
-  4    undetermined: within a declared pmf_error, by the bounds that were found (compose), or since what can only be
-       run is never acquitted (audit-samples, audit-one-run, audit-time)
+  4    undetermined: within a declared pmf_error, by the bounds that were found (compose), since what can only be
+       run is never acquitted (audit-samples, audit-one-run, audit-time), or as no method can be planned (plan)
   5    not established: a sampled report, or a check without the mechanism or of a part (audit, verify)
   6    the report is wrong: it contradicts itself or the mechanism (verify)
   70   an error of the program
@@ -61,6 +62,7 @@ def _parser() -> Parser:
         commands.add_delstab,
         compose.add_compose,
         optimal.add_optimal,
+        plan.add_plan,
         commands.add_verify,
         table.add_table,
         demo.add_demo,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.util
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -60,6 +60,21 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """Lines against a common axis, both axes logarithmic; the first line is the thick one.
+
+    `level` is a horizontal line, and what it says.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Mapping[str, Sequence[tuple[float, float]]]
+    level: tuple[float, str] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
     """One result: a title, a verdict, facts by heading, tables and a curve."""
 
@@ -79,6 +94,7 @@ class Section:
     subtitle: str = ""
     headline: Sequence[Fact] = ()
     """The numbers that a summary shows."""
+    lines: Lines | None = None
 
     def text(self) -> str:
         """The section as lines of plain text."""
@@ -91,7 +107,7 @@ class Section:
         for table in self.tables:
             cells = [[printable(cell) for cell in row] for row in (table.columns, *table.rows)]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            lines.append(f"  {printable(table.title)}")
+            lines += [f"  {printable(table.title)}"] if table.title else []
             lines += ["    " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
             lines += [f"    {printable(table.note)}"] if table.note else []
         return "\n".join([*lines, *(f"  {printable(note)}" for note in self.notes)])
@@ -122,7 +138,7 @@ def _environment() -> jinja2.Environment:
         finalize=safe,
     )
     made.filters["cut"] = lambda text: text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… (cut)"
-    made.globals |= {"drawn": drawn, "curve_of": curve_of}
+    made.globals |= {"drawn": drawn, "curve_of": curve_of, "drawn_lines": drawn_lines}
     return made
 
 
@@ -146,12 +162,19 @@ def version() -> str:
         return "unknown"
 
 
-def render_page(
-    sections: Sequence[Section], title: str, introduction: str = "", date: datetime.date | None = None
-) -> str:
-    """A self-contained page: a summary of the verdicts, then a section for each result.
+AUDITED = "This page shows data that was audited. It is a diagnostic, not a private release."
 
-    `date` is that of the page, today by default; nothing that is verified holds it.
+
+def render_page(
+    sections: Sequence[Section],
+    title: str,
+    introduction: str = "",
+    date: datetime.date | None = None,
+    closing: str = AUDITED,
+) -> str:
+    """A self-contained page: a summary of the verdicts, if there are several, then a section for each result.
+
+    `date` is that of the page, today by default; nothing that is verified holds it. `closing` says what the page is.
     """
     return (
         _environment()
@@ -160,6 +183,7 @@ def render_page(
             title=title,
             introduction=introduction,
             sections=sections,
+            closing=closing,
             version=version(),
             date=(datetime.date.today() if date is None else date).isoformat(),
         )
@@ -242,3 +266,60 @@ def drawn(curve: Curve) -> Drawn | None:
 def _power(decade: int) -> str:
     raised = str(decade).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return {0: "1", -1: "0.1", -2: "0.01"}.get(decade, f"10{raised}")
+
+
+@dataclass(frozen=True)
+class DrawnLines:
+    """Lines in the units of the drawing."""
+
+    ticks_x: Sequence[tuple[float, str]]
+    ticks_y: Sequence[tuple[float, str]]
+    paths: Sequence[str]
+    dots: Sequence[Sequence[tuple[float, float]]]
+    names: Sequence[tuple[float, str]]
+    """Where the legend's lines are, and what they say."""
+    level: float | None
+
+
+LEGEND = 17.0
+"""The height of a line of the legend."""
+
+
+def drawn_lines(lines: Lines) -> DrawnLines:
+    """Where things are in a drawing of lines."""
+    points = [point for series in lines.series.values() for point in series]
+    marks = [y for _, y in points] + ([lines.level[0]] if lines.level else [])
+    x_low, x_high = _decades([x for x, _ in points])
+    y_low, y_high = _decades(marks)
+    right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
+
+    def x_of(x: float) -> float:
+        return LEFT + (right - LEFT) * (math.log10(x) - x_low) / (x_high - x_low)
+
+    def y_of(y: float) -> float:
+        return floor - (floor - TOP) * (math.log10(y) - y_low) / (y_high - y_low)
+
+    names = [*lines.series, *([lines.level[1]] if lines.level else [])]
+    dots = [[(x_of(x), y_of(y)) for x, y in series] for series in lines.series.values()]
+    return DrawnLines(
+        ticks_x=[(x_of(10.0**decade), _count(decade)) for decade in _ticks(x_low, x_high)],
+        ticks_y=[(y_of(10.0**decade), _count(decade)) for decade in _ticks(y_low, y_high)],
+        paths=["M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in series) for series in dots],
+        dots=dots,
+        names=[(HEIGHT + LEGEND * (line + 0.6), name) for line, name in enumerate(names)],
+        level=None if lines.level is None else y_of(lines.level[0]),
+    )
+
+
+def _decades(values: Sequence[float]) -> tuple[int, int]:
+    """Whole decades around positive numbers."""
+    low = math.floor(math.log10(min(values)) + 1e-9)
+    return low, max(low + 1, math.ceil(math.log10(max(values)) - 1e-9))
+
+
+def _ticks(low: int, high: int) -> Sequence[int]:
+    return range(low, high + 1, max(1, -(-(high - low) // 6)))
+
+
+def _count(decade: int) -> str:
+    return f"{10**decade:,}" if 0 <= decade <= 6 else _power(decade)

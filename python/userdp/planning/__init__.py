@@ -8,6 +8,7 @@ from __future__ import annotations
 from userdp.planning.comparison import compare_methods
 from userdp.planning.fano import fano_users, users_from_item_level
 from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
+from userdp.planning.plans import Change, Plan, plan
 from userdp.planning.questions import Answer, accuracy_reached, epsilon_needed, records_needed
 from userdp.planning.rate_rows import RATES
 from userdp.planning.rate_terms import Rate
@@ -20,10 +21,12 @@ from userdp.report import Comparison, Prediction
 __all__ = [
     "RATES",
     "Answer",
+    "Change",
     "Comparison",
     "Figure",
     "HeterogeneityBound",
     "LowerBound",
+    "Plan",
     "Prediction",
     "Rate",
     "RateValue",
@@ -36,6 +39,7 @@ __all__ = [
     "fano_users",
     "heterogeneity_bound",
     "lower_bound",
+    "plan",
     "rate",
     "records_needed",
     "regime_map",

@@ -1,0 +1,210 @@
+"""``userdp plan``: how many people a question needs, by which method, and what would need fewer."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from userdp.cli.arguments import Parser, UsageError, add_json_option, delta, epsilon, require_writable, whole
+from userdp.cli.commands import EXIT_HOLDS, EXIT_UNDETERMINED, EXIT_VIOLATED, print_json
+from userdp.display.numbers import rounded
+from userdp.exact.numbers import short_repr
+
+if TYPE_CHECKING:
+    from userdp.planning import Plan
+
+WORDS = {"yes": True, "true": True, "no": False, "false": False, "none": None}
+MOST_TEXT = 300
+"""Characters of a value."""
+
+
+def add_plan(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser: Parser = commands.add_parser(
+        "plan",
+        help="plan how many people a question needs",
+        description="How many people a question needs, by which method, what no method can do with fewer, and what "
+        "would halve the number. No data are read. Without a task, the tasks and their parameters are listed. With "
+        "--n-users: whether so many are enough, or without --alpha, for which accuracy. Exit code 1: the people there "
+        "are, are not enough; 4: no method can be planned, and the table says why.",
+        epilog="examples:\n"
+        "  userdp plan\n"
+        "  userdp plan mean --m 16 --epsilon 1 --alpha 0.01 homogeneous=yes\n"
+        "  userdp plan selection --epsilon 1 --n-users 40 n_items=100 --output plan.html\n"
+        "  userdp plan finite --m 64 --epsilon 1 --delta 1e-6 n_records=1000 item_epsilon=0.1 --json",
+    )
+    parser.mixed = True
+    parser.add_argument("task", nargs="?", help="what is asked; without it, the tasks are listed")
+    parser.add_argument(
+        "parameters",
+        nargs="*",
+        default=[],
+        metavar="name=value",
+        help="public numbers of the task, as the list of tasks has them; promises take yes or no",
+    )
+    parser.add_argument("--m", type=whole(1), default=1, help="records of each person (default 1)")
+    parser.add_argument("--epsilon", type=epsilon, help="strength of the protection: 0.5, 1/2 or ln(3/2); needed")
+    parser.add_argument("--delta", type=delta, default="0", help="chance that it may fail: 0 (default), 1e-6")
+    parser.add_argument("--alpha", help="accuracy that is wanted")
+    parser.add_argument("--beta", help="chance that the accuracy may be missed")
+    parser.add_argument("--n-users", type=whole(2), help="how many people there are")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan as one page of HTML")
+    add_json_option(parser)
+    parser.set_defaults(run=plan)
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Run the command."""
+    from userdp.planning import plan as make_plan
+
+    if options.task is None:
+        _list_tasks(options)
+        return EXIT_HOLDS
+    if options.output is not None:
+        require_writable(options.output, "output")
+    if options.epsilon is None:
+        raise UsageError("--epsilon is needed: how strong the protection is, such as 1")
+    made = make_plan(
+        options.task,
+        m=options.m,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        alpha=options.alpha,
+        beta=options.beta,
+        n_users=options.n_users,
+        **_parameters(options.parameters),
+    )
+    if options.output is not None:
+        options.output.write_text(made.to_html(), encoding="utf-8")
+    if options.json:
+        print_json(as_json(made))
+    else:
+        _print(made)
+    if made.best is None:
+        return EXIT_UNDETERMINED
+    return EXIT_VIOLATED if made.enough is False else EXIT_HOLDS
+
+
+RESERVED = ("task", "m", "epsilon", "delta", "alpha", "beta", "n_users")
+
+
+def _parameters(words: list[str]) -> dict[str, Any]:
+    """What name=value words say: whole numbers, yes or no, and other numbers and words as they are written."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, separator, text = word.partition("=")
+        if not separator or not name.isidentifier() or len(text) > MOST_TEXT:
+            raise UsageError(f"{short_repr(word)} is not name=value, such as dimension=3")
+        if name in RESERVED:
+            raise UsageError(f"{name} is an option: --{name.replace('_', '-')} {short_repr(text)}")
+        if name in found:
+            raise UsageError(f"{name} is given twice")
+        digits = text.replace("_", "")
+        if text.lower() in WORDS:
+            found[name] = WORDS[text.lower()]
+        elif digits.isascii() and digits.removeprefix("-").isdigit():
+            found[name] = int(digits)
+        else:
+            found[name] = text
+    return found
+
+
+def _list_tasks(options: argparse.Namespace) -> None:
+    from userdp.planning.problem import REQUIRED
+    from userdp.planning.tasks import TASKS
+
+    if options.json:
+        listed = [
+            {
+                "task": task.name,
+                "question": task.question,
+                "accuracy": task.measure,
+                "parameters": [
+                    {"name": each.name, "what": each.what, "required": each.default is REQUIRED}
+                    for each in task.parameters
+                ],
+            }
+            for task in TASKS.values()
+        ]
+        print_json({"schema_version": 1, "tasks": listed})
+        return
+    for task in TASKS.values():
+        print(f"{task.name}: {task.question}")
+        for each in task.parameters:
+            default = "needed" if each.default is REQUIRED else f"default {_shown(each.default)}"
+            print(f"    {each.name}: {each.what} ({default})")
+
+
+def _shown(value: Any) -> str:
+    return {True: "yes", False: "no", None: "none"}[value] if value in (True, False, None) else str(value)
+
+
+def _print(made: Plan) -> None:
+    """The plan as lines of text."""
+    records = made.sizes["m"]
+    print(f"{made.question}, {records:,} record{'' if records == 1 else 's'} of each person")
+    if made.best is None:
+        print("no method can be planned here")
+    else:
+        print(f"people needed: {made.best.n_users:,} ({made.best.basis}), by {made.best.method}; {made.measure}")
+        if made.n_users is not None:
+            print(f"people there are: {made.n_users:,}, {'enough' if made.enough else 'not enough'}")
+    print(_bound_line(made))
+    width = max(len(line.method) for line in made.ways.rows)
+    for line in made.ways.rows:
+        users = "-" if line.users is None else f"{line.users:,}"
+        notes = [f"promise: {line.needs}"] * (line.needs != "nothing") + [line.note] * bool(line.note)
+        print(f"  {line.method:<{width}}  {users:>13}  {'; '.join(notes)}".rstrip())
+    if made.changes:
+        print("what would halve it:")
+        for change in made.changes:
+            print(f"  {change.text}")
+
+
+def _bound_line(made: Plan) -> str:
+    known = f"not known ({made.no_bound})" if made.least is None else f"{made.least:,}"
+    return f"no method can do with fewer than: {known}"
+
+
+def as_json(made: Plan) -> dict[str, Any]:
+    """The plan as one JSON object."""
+    return {
+        "schema_version": 1,
+        "task": made.task,
+        "question": made.question,
+        "measure": made.measure,
+        "sizes": {name: _plain(value) for name, value in made.sizes.items()},
+        "n_users": made.n_users,
+        "enough": made.enough,
+        "needed": None if made.best is None else made.best.n_users,
+        "method": None if made.best is None else made.best.method,
+        "basis": None if made.best is None else made.best.basis,
+        "lower_bound": made.least,
+        "ways": [
+            {
+                "method": line.method,
+                "protects": line.protects,
+                "users": line.users,
+                "rate": _plain(line.rate),
+                "proved": line.proved,
+                "calibrated": line.calibrated,
+                "needs": line.needs,
+                "note": line.note,
+            }
+            for line in made.ways.rows
+        ],
+        "halves": [
+            {"what": change.what, "value": _plain(change.value), "users": change.n_users, "text": change.text}
+            for change in made.changes
+        ],
+        "by_records": {name: [list(point) for point in points] for name, points in made.lines.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else rounded(number)

@@ -1,0 +1,463 @@
+"""A plan for readers: people needed, what is promised for it, what nobody can do better, and what would halve it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from userdp.display import Fact, Lines, Section, Shown, Table, render_page
+from userdp.display.numbers import rounded
+from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
+from userdp.exceptions import BudgetError
+from userdp.planning.comparison import compare_methods
+from userdp.planning.lower_bounds import lower_bound
+from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Problem, Task
+from userdp.planning.sample_size import SampleSize, chosen, figures, measure_of, planned, sample_size
+from userdp.planning.tasks import task_of
+from userdp.report import Comparison
+
+DOUBLINGS = 12
+"""How often a number is doubled to find what halves the people."""
+HALVINGS = 4
+"""How often the last doubling is halved: answers are within 5 % of the least one."""
+MOST_EPSILON = 16
+DRAWN = (1, 3, 10, 30, 100, 300, 1000)
+"""Records of each person in the picture."""
+
+WAYS = {
+    "one record per person": "use one record of each person and leave out the others",
+    "group privacy": "protect single records, so strongly that all records of a person are protected together",
+    "per-user clipping": "cut off what one person can contribute, for the whole range that is possible",
+}
+"""The usual ways, in plain words."""
+
+CLOSING = (
+    "No data were looked at for this page: everything follows from the public numbers in it. "
+    "It is a plan, and promises nothing about a release that does not follow it."
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What would halve the number of people.
+
+    Attributes
+    ----------
+    what : str
+        "m", "epsilon", "alpha", or the name of a promise.
+    value : float or None
+        The number that it would have to be, within 5 %; None where none that was looked at will do, and for promises.
+    n_users : int or None
+        The people needed then.
+    text : str
+        The same in words.
+    """
+
+    what: str
+    value: float | None
+    n_users: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Plan(Shown):
+    """How many people a question needs, for readers; made by `plan`.
+
+    Attributes
+    ----------
+    task, question, measure : str
+    sizes : mapping
+        The public numbers.
+    n_users : int or None
+        How many people there are, where that was said.
+    best : SampleSize or None
+        The method that needs the fewest people, among those whose promises were made; None where nothing can be
+        planned.
+    ways : Comparison
+        All methods, with numbers or with the reason why there is none.
+    least : int or None
+        No method with this protection can do with fewer people; None where no such number is known, and `no_bound`
+        says why.
+    no_bound : str
+    changes : tuple of Change
+        What would halve the number of people.
+    lines : mapping from str to tuple of (int, int)
+        For the best method and the usual ways: records of each person, and people needed.
+    explained : mapping from str to str
+        Public numbers, methods and promises in plain words.
+    """
+
+    task: str
+    question: str
+    measure: str
+    sizes: Mapping[str, Any]
+    n_users: int | None
+    best: SampleSize | None
+    ways: Comparison
+    least: int | None
+    no_bound: str
+    changes: tuple[Change, ...]
+    lines: Mapping[str, tuple[tuple[int, int], ...]]
+    explained: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for name in ("sizes", "lines", "explained"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def enough(self) -> bool | None:
+        """Whether the people there are, are enough; None where nobody said how many, or nothing can be planned."""
+        if self.n_users is None or self.best is None:
+            return None
+        return self.n_users >= self.best.n_users
+
+    def to_html(self) -> str:
+        """The plan as one page of HTML, in plain words; needs Jinja2 (``pip install 'userdp[report]'``)."""
+        return render_page(self._sections(), "How many people does it take?", closing=CLOSING)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return self.ways._rows()
+
+    def _sections(self) -> Sequence[Section]:
+        first = Section(
+            f"The question: {self.question}",
+            word=self._word(),
+            sentence=self._sentence(),
+            tone="open" if self.best is None else "plain" if self.n_users is None else "good" if self.enough else "bad",
+            facts=[("", self._protection())],
+            lines=self._picture(),
+        )
+        halves = [(change.text,) for change in self.changes]
+        return [
+            first,
+            Section("The ways to do it", tables=[self._table()], notes=self._notes()),
+            Section("What no method can do", sentence=self._least()),
+            *([Section("What would halve the number of people", tables=[Table("", ("",), halves)])] if halves else []),
+            Section(
+                "What is public",
+                sentence="The plan rests on these numbers alone. They must be known without a look at the data: a "
+                "number that was taken from the data is a release of its own.",
+                facts=[
+                    ("", [Fact(self.explained.get(name, name), _text(value)) for name, value in self.sizes.items()])
+                ],
+            ),
+        ]
+
+    def _word(self) -> str:
+        if self.best is None:
+            return "No number of people can be given"
+        if self.n_users is None:
+            return f"{self.best.n_users:,} people are needed"
+        return f"{self.n_users:,} people are {'enough' if self.enough else 'not enough'}"
+
+    def _sentence(self) -> str:
+        if self.best is None:
+            return "None of the methods can be planned for these numbers. The table below says why for each of them."
+        records = self.sizes["m"]
+        gives = "gives one record" if records == 1 else f"gives {records:,} records"
+        needed = f"{self.best.n_users:,} people, each of whom {gives}, are needed by the best method known here: "
+        return f"{needed}{self.best.method}. With them, {self.best.measure}."
+
+    def _protection(self) -> list[Fact]:
+        epsilon, delta = self.sizes["epsilon"], self.sizes["delta"]
+        factor = rounded(math.exp(epsilon)) if epsilon < 700 else "a number beyond counting"
+        text = (
+            f"All records of a person are protected together. Whatever one person gives, the chance of any result "
+            f"changes by a factor of at most {factor}"
+        )
+        text += f", but for a chance of {_chance(delta)}." if delta else "."
+        facts = [Fact("Protection", text)]
+        if self.best is not None and self.best.without_privacy is not None:
+            facts.append(Fact("Without any protection", f"{self.best.without_privacy:,} people would be enough"))
+        if self.best is not None:
+            facts.append(Fact("The number rests on", _basis(self.best)))
+        return facts
+
+    def _picture(self) -> Lines | None:
+        series = {name: points for name, points in self.lines.items() if len(points) > 1}
+        if not series:
+            return None
+        return Lines(
+            "People needed, by how many records each person gives",
+            "records of each person",
+            "people needed",
+            series,
+            None if self.n_users is None else (self.n_users, "people there are"),
+            note="Both axes are logarithmic: a step of the grid is a factor. Lower is better.",
+        )
+
+    def _table(self) -> Table:
+        rows = []
+        for line in self.ways.rows:
+            users = "–" if line.users is None else f"{line.users:,}"
+            basis = "proved" if line.users is not None and line.users == line.proved else "simulated"
+            why = basis if line.users is not None else line.note.removeprefix("not planned: ")
+            if line.protects == "record":
+                why = f"{why}; protects single records only, so it does not count here"
+            rows.append((self._named(line.method), users, self.explained.get(line.needs, line.needs), why))
+        columns = ("way", "people needed", "somebody must promise", "the number is, or why there is none")
+        return Table("", columns, rows)
+
+    def _named(self, method: str) -> str:
+        """A method with what it does, or what runs it."""
+        does = WAYS.get(method, self.explained.get(method, ""))
+        return f"{method}: {does}" if does else method
+
+    def _notes(self) -> list[str]:
+        return [
+            "A proved number holds for all people who keep to what is promised. A simulated one was found with made-up "
+            "people, and holds for people like them."
+        ]
+
+    def _least(self) -> str:
+        if self.least is None:
+            return f"No such number is known here: {self.no_bound}."
+        more = "" if self.best is None else f" The best method here needs {_times(self.best.n_users / self.least)}."
+        return f"No method with this protection can do with fewer than {self.least:,} people, whoever invents it.{more}"
+
+
+def plan(
+    task: str,
+    *,
+    m: int = 1,
+    epsilon: Epsilon,
+    delta: Delta = 0,
+    alpha: float | None = None,
+    beta: float | None = None,
+    n_users: int | None = None,
+    **parameters: Any,
+) -> Plan:
+    """How many people a question needs, in words for readers, with all that the number rests on.
+
+    Parameters
+    ----------
+    task, m, epsilon, delta, beta, **parameters
+        As for `user_complexity`.
+    alpha : float, optional
+        The accuracy, for tasks that have one. With n_users it may be left out: the plan is then for the best accuracy,
+        within 5 %, that so many people are enough for.
+    n_users : int, optional
+        How many people there are, from 2 to 2**32.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown tasks and bad numbers, by name. That nothing can be planned is no error: the plan says why.
+
+    Examples
+    --------
+    >>> made = plan("selection", epsilon=1, alpha=0.5, n_items=100, n_users=40)
+    >>> made.enough, made.best.n_users <= 40
+    (True, True)
+    """
+    kind = task_of(task)
+    there = None if n_users is None else check_count(n_users, "n_users", 2)
+    if there is not None and there > MOST_USERS:
+        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
+    given: dict[str, Any] = {"m": m, "epsilon": epsilon, "delta": delta, "beta": beta}
+    wanted: Any = alpha
+    if alpha is None and there is not None and kind.has_alpha:
+        wanted = _reached(kind, there, given, parameters)
+    problem = kind.problem(**given, alpha=wanted, values=parameters)
+    found = planned(kind, problem)
+    best = None
+    if found:
+        best = sample_size(kind, problem, min(found, key=lambda row: row[2][0])[0].name)
+    least, no_bound = _bound(problem)
+    return Plan(
+        task=task,
+        question=kind.question,
+        measure=measure_of(kind, problem),
+        sizes=problem.sizes,
+        n_users=there,
+        best=best,
+        ways=compare_methods(task, **given, alpha=wanted, **parameters),
+        least=least,
+        no_bound=no_bound,
+        changes=() if best is None else tuple(_changes(kind, problem, best)),
+        lines={} if best is None else _lines(kind, problem, best),
+        explained=_explained(kind),
+    )
+
+
+def _needed(task: Task, problem: Problem, method: str) -> int | None:
+    found = chosen(figures(task.method(method), task, problem))
+    return None if found is None else found[0]
+
+
+def _least_users(task: Task, problem: Problem) -> int | None:
+    found = planned(task, problem)
+    return min(row[2][0] for row in found) if found else None
+
+
+def _reached(task: Task, n_users: int, given: Mapping[str, Any], values: Mapping[str, Any]) -> float:
+    """The least accuracy, within 5 %, that so many people are enough for."""
+    start = min(task.largest_alpha, 1.0) * 0.999
+
+    def enough(alpha: float) -> bool:
+        users = _least_users(task, task.problem(**given, alpha=alpha, values=values))
+        return users is not None and users <= n_users
+
+    high = start
+    if not enough(high):
+        if math.isfinite(task.largest_alpha):
+            raise ValueError(f"n_users={n_users} are not enough for any alpha; give alpha for a plan that says why")
+        while not enough(high):
+            high *= 4
+            if high > 1e9:
+                raise ValueError(f"n_users={n_users} are not enough for any alpha; give alpha for a plan that says why")
+    low = high / 4
+    while low > 1e-9 and enough(low):
+        low, high = low / 4, low
+    return _between(low, high, enough)
+
+
+def _between(low: float, high: float, enough: Callable[[float], bool], halvings: int = HALVINGS + 1) -> float:
+    """A number near the least one that is enough, which is above the low one."""
+    for _ in range(halvings):
+        middle = math.sqrt(low * high)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _changes(task: Task, problem: Problem, best: SampleSize) -> Sequence[Change]:
+    """What would halve the people of the best method."""
+    half = max(1, best.n_users // 2)
+
+    def search(name: str, start: float, most: float, make: Callable[[float], Any]) -> tuple[float, int] | None:
+        def users(value: float) -> int | None:
+            return _needed(task, problem.at(**{name: make(value)}), best.method)
+
+        def enough(value: float) -> bool:
+            number = users(value)
+            return number is not None and number <= half
+
+        value = start
+        for _ in range(DOUBLINGS):
+            before, value = value, min(value * 2, most)
+            if value <= before:
+                return None
+            if enough(value):
+                value = _between(before, value, enough, HALVINGS)
+                return float(make(value)), users(value) or half
+        return None
+
+    changes = []
+    m, epsilon = problem.m, problem.rate
+    found = search("m", m, MOST_RECORDS, lambda value: math.ceil(value - 1e-9))
+    text = (
+        f"About {found[0]:,.0f} records of each person, in place of {m:,}."
+        if found
+        else "More records of each person: no number that was tried halves it."
+    )
+    changes.append(Change("m", found and found[0], found and found[1], text))
+    found = search("epsilon", epsilon, MOST_EPSILON, lambda value: Fraction(f"{value:.3g}"))
+    text = (
+        f"Weaker protection: epsilon about {found[0]:.3g}, in place of {epsilon:.3g}. The chance of a result then "
+        f"changes by a factor of up to {rounded(math.exp(found[0]))}, in place of {rounded(math.exp(epsilon))}."
+        if found
+        else f"Weaker protection: no epsilon up to {MOST_EPSILON} halves it."
+    )
+    changes.append(Change("epsilon", found and found[0], found and found[1], text))
+    if not math.isnan(problem.alpha):
+        most = task.largest_alpha * 0.999 if math.isfinite(task.largest_alpha) else problem.alpha * 2**DOUBLINGS
+        found = search("alpha", problem.alpha, most, lambda value: float(f"{value:.3g}"))
+        text = (
+            f"A coarser answer: accuracy about {found[0]:.3g}, in place of {problem.alpha:.3g}."
+            if found
+            else "A coarser answer: no accuracy that has a meaning halves it."
+        )
+        changes.append(Change("alpha", found and found[0], found and found[1], text))
+    for parameter in task.parameters:
+        if parameter.default is False and problem[parameter.name] is False:
+            users = _least_users(task, problem.at(**{parameter.name: True}))
+            if users is not None and users < best.n_users:
+                halves = "halves it" if users <= half else "helps, and does not halve it"
+                text = f"{parameter.what[0].upper()}{parameter.what[1:]}. This {halves}: {users:,} people."
+                changes.append(Change(parameter.name, None, users, text))
+    return changes
+
+
+def _lines(task: Task, problem: Problem, best: SampleSize) -> dict[str, tuple[tuple[int, int], ...]]:
+    """People needed against records of each, by the best method and by the usual ways."""
+    names = [best.method, *(way.name for way in task.methods if way.baseline and way.name != best.method)]
+    lines = {}
+    for name in names:
+        points = []
+        for m in sorted({*DRAWN, problem.m}):
+            users = _needed(task, problem.at(m=m), name)
+            if users is not None:
+                points.append((m, users))
+        lines[name] = tuple(points)
+    return lines
+
+
+def _bound(problem: Problem) -> tuple[int | None, str]:
+    """A number of people below which no method can do, or why none is known."""
+    known = inspect.signature(lower_bound).parameters
+    if "alpha" not in known:
+        return None, "bounds are of errors alone"
+    given = {name: value for name, value in problem.values if name in known and value is not None}
+    if problem.task == "selection":
+        given["agreement"] = (1 + Fraction(problem.alpha)) / 2
+    elif not math.isnan(problem.alpha):
+        given["alpha"] = problem.alpha
+    if task_of(problem.task).accuracy == "probability":
+        given["beta"] = problem.beta
+    if problem.task == "group_by":
+        given.setdefault("neighbors", "replace")
+    try:
+        found = lower_bound(problem.task, m=problem.m, epsilon=problem.epsilon, delta=problem.delta, **given)
+    except (ValueError, TypeError, BudgetError) as error:
+        return None, str(error)
+    least = getattr(found, "n_users", None)
+    return (least, "") if least is not None and least > 1 else (None, "whether fewer people could do is open")
+
+
+def _explained(task: Task) -> dict[str, str]:
+    """What each public number is, in plain words."""
+    accuracy = f"accuracy (alpha): {task.measure}"
+    common = {
+        "m": "records of each person (m)",
+        "epsilon": "strength of the protection (epsilon): smaller is stronger",
+        "delta": "chance that the protection may fail (delta)",
+        "alpha": accuracy,
+        "beta": "chance that the accuracy may be missed (beta)",
+    }
+    common |= {each.name: f"{each.what} ({each.name})" for each in task.parameters}
+    promises = {f"{each.name}=True": each.what.removeprefix("a promise: ") for each in task.parameters}
+    return common | promises | {way.name: way.runs for way in task.methods if not way.baseline}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return rounded(value) if isinstance(value, float) else str(value)
+
+
+def _chance(delta: float) -> str:
+    return f"1 in {1 / delta:,.0f}" if 1e-15 < delta < 0.01 else rounded(delta)
+
+
+def _times(ratio: float) -> str:
+    return "just as many" if ratio < 1.05 else f"{ratio:.3g} times as many"
+
+
+def _basis(best: SampleSize) -> str:
+    if best.basis == "proved":
+        return f"a proof: {best.proved.source}"
+    return f"a simulation: {best.calibrated.source}; it was off by up to {100 * (best.calibrated.error or 0):.0f} %"
