@@ -136,6 +136,33 @@ def test_what_a_row_names_exists(row: Row) -> None:
     assert re.fullmatch(rf"(–|\[\w+\]\(proofs/\w+\.md(#[^)]+)?\))({re.escape(COQ)})?", row.proof)
 
 
+NUMBERED = {
+    "GKKMMZ23": """Definition 1, 2, 8, 12, 16, 20, 29; Theorem 4, 7, 9, 10, 11, 13, 15, 17, 24, 31, 37, 38, 40 to 46;
+        Lemma 5, 6, 14, 18, 19, 21, 22, 23, 25, 26, 27, 30, 32 to 35, 39; Corollary 3; Observation 28, 36; Algorithm 1;
+        Table 1, 2""",
+    "GKM21": """Definition 6, 7, 9, 14, 15, 16, 31; Theorem 1, 2, 3, 5, 8, 17, 18, 20, 25, 26, 29, 30, 35, 39;
+        Lemma 4, 10 to 13, 19, 22, 23, 24, 28, 32, 34, 36, 37, 38; Corollary 21, 27, 33, 40; Algorithm 1 to 8;
+        Table 1""",
+    "LSAKKMS21": """Definition 1 to 4; Theorem 1 to 10; Lemma 1, 2, 3; Corollary 1 to 6; Proposition 1 to 7;
+        Remark 1, 2; Algorithm 1 to 7""",
+    "LWY24": """Definition 2.1, 2.2, 2.3, A.1; Theorem 3.4, 4.6, 5.2; Lemma 2.4, 2.5, 2.6, 3.1, 3.2, 3.3, 4.1, 4.2, 4.3,
+        4.4, 4.5, 5.1, A.2, C.1; Corollary D.1; Algorithm 1, 2; Table 1""",
+}
+"""All numbered items of the papers: what they state, draw or tabulate under a number of their own."""
+
+
+def test_every_numbered_item_of_the_papers_has_a_row_or_a_reason() -> None:
+    section = anchors(DOCS / "papers.md")["items-without-a-row"]
+    listed = re.findall(rf"^\* ({'|'.join(KEYS)}), ((?:{KIND}) {NUMBER}): \S.{{20,}}$", section, re.MULTILINE)
+    assert len(listed) == section.count("\n* ") == len(set(listed))
+    for key, text in NUMBERED.items():
+        numbered = items_of(plain(text))
+        rowed = {row.item for row in ROWS if row.key == key}
+        reasons = {item for paper, item in listed if paper == key}
+        assert rowed | reasons == numbered, key
+        assert not rowed & reasons, key
+
+
 def test_citations_and_rows_are_the_same() -> None:
     cited = {match for path, text in sources().items() for match in CITATION.findall(plain(text))}
     assert cited == {(row.key, row.item) for row in ROWS}

@@ -84,6 +84,8 @@ class Plan(Shown):
         No method with this protection can do with fewer people; None where no such number is known, and `no_bound`
         says why.
     no_bound : str
+    least_for : str
+        Which methods and which people the bound is about.
     changes : tuple of Change
         What would halve the number of people.
     lines : mapping from str to tuple of (int, int)
@@ -101,6 +103,7 @@ class Plan(Shown):
     ways: Comparison
     least: int | None
     no_bound: str
+    least_for: str
     changes: tuple[Change, ...]
     lines: Mapping[str, tuple[tuple[int, int], ...]]
     explained: Mapping[str, str]
@@ -218,7 +221,10 @@ class Plan(Shown):
         if self.least is None:
             return f"No such number is known here: {self.no_bound}."
         more = "" if self.best is None else f" The best method here needs {_times(self.best.n_users / self.least)}."
-        return f"No method with this protection can do with fewer than {self.least:,} people, whoever invents it.{more}"
+        return (
+            f"No method with this protection can do with fewer than {self.least:,} people, whoever invents it.{more} "
+            f"This is about {self.least_for}."
+        )
 
 
 def plan(
@@ -272,7 +278,7 @@ def plan(
     best = None
     if found:
         best = sample_size(kind, problem, min(found, key=lambda row: row[2][0])[0].name)
-    least, no_bound = _bound(problem)
+    least, no_bound, least_for = _bound(problem)
     return Plan(
         task=task,
         question=kind.question,
@@ -283,6 +289,7 @@ def plan(
         ways=compare_methods(task, **given, alpha=wanted, **parameters),
         least=least,
         no_bound=no_bound,
+        least_for=least_for,
         changes=() if best is None else tuple(_changes(kind, problem, best)),
         lines={} if best is None else _lines(kind, problem, best),
         explained=_explained(kind),
@@ -404,11 +411,11 @@ def _lines(task: Task, problem: Problem, best: SampleSize) -> dict[str, tuple[tu
     return lines
 
 
-def _bound(problem: Problem) -> tuple[int | None, str]:
-    """A number of people below which no method can do, or why none is known."""
+def _bound(problem: Problem) -> tuple[int | None, str, str]:
+    """A number of people below which no method can do, or why none is known; and what it is about."""
+    if problem.task == "finite":
+        return None, "it depends on what the algorithm is to find out", ""
     known = inspect.signature(lower_bound).parameters
-    if "alpha" not in known:
-        return None, "bounds are of errors alone"
     given = {name: value for name, value in problem.values if name in known and value is not None}
     if problem.task == "selection":
         given["agreement"] = (1 + Fraction(problem.alpha)) / 2
@@ -421,9 +428,10 @@ def _bound(problem: Problem) -> tuple[int | None, str]:
     try:
         found = lower_bound(problem.task, m=problem.m, epsilon=problem.epsilon, delta=problem.delta, **given)
     except (ValueError, TypeError, BudgetError) as error:
-        return None, str(error)
-    least = getattr(found, "n_users", None)
-    return (least, "") if least is not None and least > 1 else (None, "whether fewer people could do is open")
+        return None, str(error), ""
+    if found.vacuous or found.n_users is None:
+        return None, "whether fewer people could do is open", ""
+    return found.n_users, "", found.holds_for
 
 
 def _explained(task: Task) -> dict[str, str]:
