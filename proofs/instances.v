@@ -28,8 +28,8 @@ Qed.
 (** delstab_any_algorithm: three users, one is kept, "the first kept user's bit" is made private at E = 4, d = 1/2 by
     the refusal probabilities 0, 1/2, 1. On equal users there is no refusal. *)
 Example delstab_any_algorithm_instance : let table := [:: 1; 2]%num in
-  let release := fun choice => optimal (@kept_data [finType of 'I_3] bool) first_user (exactly_stable first_user 1 (2 : rat) 0) 2
-    choice (refusal rat_realFieldType 2 0 table) in
+  let release := fun choice => optimal (@kept_data [finType of 'I_3] bool) first_user
+    (exactly_stable first_user 1 (2 : rat) 0) 2 choice (refusal rat_realFieldType 2 0 table) in
   exists choice, [/\ forall x, pmf (release choice x), private 4%:R (1 / 2%:R) (release choice) &
     release choice [ffun=> true] None = 0].
 Proof.
@@ -57,7 +57,8 @@ Qed.
 (** delstab_laplace: five users, D = 4, noise of masses 1/4, 1/2, 1/4; equal data are compatible, and at most two kinds
     of users may remain. E = 8, d = 1/4. *)
 Example delstab_laplace_instance : let p := masses [:: 1 / 4%:R; 1 / 2%:R; 1 / 4%:R] in
-  let stable := stable (@kept_data [finType of 'I_5] bool) 1 eq_op (fun x S => size (undup (kept_data x (~: S))) <= 2)%N in
+  let stable := stable (@kept_data [finType of 'I_5] bool) 1 eq_op
+    (fun x S => size (undup (kept_data x (~: S))) <= 2)%N in
   exists choice, (forall x, pmf (algorithm1 (@kept_data _ bool) first_user stable 3 choice p x)) /\
     private 8%:R (1 / 4%:R) (algorithm1 (@kept_data _ bool) first_user stable 3 choice p).
 Proof.
@@ -104,7 +105,8 @@ have S0 k : 0 <= masses [:: 2%:R / 3%:R; 1 / 3%:R; 1 / 6%:R] k.
 split=> [x|].
   split=> [z|]; first exact: clamped_ge0.
   by rewrite !big_ord_recl big_ord0; case: (yes x) => [|[|[|n]]].
-apply: (@clamped_private _ 2 _ _ 2%:R _ _ _ _ _ _ _ _ _ _ _ 1) => // [[|[|k]]|[|k]|[|k]|x|x x' xx'] //; first exact: geq_minr.
+apply: (@clamped_private _ 2 _ _ 2%:R _ _ _ _ _ _ _ _ _ _ _ 1) => // [[|[|k]]|[|k]|[|k]|x|x x' xx'] //.
+  exact: geq_minr.
 by rewrite addn_minl leq_min !geq_min addn1 (yes_moves_by_one xx') /= orbT.
 Qed.
 
