@@ -385,6 +385,15 @@ def test_what_is_vacuous_says_so() -> None:
     assert "all learners" in full.holds_for
 
 
+def test_classes_by_their_size() -> None:
+    """Some class of 2^d hypotheses shatters d points; what is known of the class goes first."""
+    given: dict[str, Any] = {"alpha": 0.05, "beta": 0.1, "m": 4, "epsilon": 0.2}
+    for task in ("pac", "agnostic"):
+        by_points = [lower_bound(task, vc_dimension=d, **given).n_users for d in (1, 5, 9)]
+        assert [lower_bound(task, n_hypotheses=k, **given).n_users for k in (3, 32, 1000)] == by_points
+        assert lower_bound(task, n_hypotheses=1000, vc_dimension=5, **given).n_users == by_points[1]
+
+
 def test_rows_and_pages() -> None:
     pytest.importorskip("pandas")
     full = lower_bound("agnostic", alpha=0.05, beta="0.1", m=16, epsilon=0.5, vc_dimension=10)
@@ -454,7 +463,7 @@ GIVEN: dict[str, Any] = {"alpha": 0.1, "beta": 0.1, "epsilon": 1}
         (lambda: lower_bound("mean", epsilon=1, beta=0.1, n_users=3), TypeError, "beta goes with alpha"),
         (lambda: lower_bound("agnostic", n_users=5, epsilon=1), ValueError, "alpha asks for the number of users"),
         (lambda: lower_bound("testing", **GIVEN), ValueError, "n_users asks for the error"),
-        (lambda: lower_bound("agnostic", **GIVEN), TypeError, "vc_dimension or prdim is needed"),
+        (lambda: lower_bound("agnostic", **GIVEN), TypeError, "vc_dimension, n_hypotheses or prdim is needed"),
         (lambda: lower_bound("discrete", **GIVEN), TypeError, "n_symbols is needed for task='discrete'"),
         (
             lambda: lower_bound("discrete", n_symbols=4, vc_dimension=3, **GIVEN),

@@ -92,8 +92,8 @@ USER_TASKS = {
     "threshold": Task(
         "all learners that answer with a threshold, of all distributions of labeled points", ("domain_size",)
     ),
-    "pac": Task(f"{LABELS} that a concept of the class labels", takes=("vc_dimension", "prdim")),
-    "agnostic": Task(f"{LABELS} and labels", takes=("vc_dimension", "prdim")),
+    "pac": Task(f"{LABELS} that a concept of the class labels", takes=("vc_dimension", "prdim", "n_hypotheses")),
+    "agnostic": Task(f"{LABELS} and labels", takes=("vc_dimension", "prdim", "n_hypotheses")),
     "hypothesis-selection": Task(
         "all selections that work for every family of so many candidates, when the truth is one of them",
         ("n_hypotheses",),
@@ -269,7 +269,8 @@ def lower_bound(
     lipschitz : float
         G, for "sco": the largest L2 norm of a gradient.
     n_hypotheses : int
-        K, for "finite-class" and "hypothesis-selection".
+        K, for "finite-class" and "hypothesis-selection". For "pac" and "agnostic" in place of vc_dimension: learners
+        that work for every class of so many hypotheses.
     dimension, sigma : int, float
         d: columns of records. And the sub-Gaussian constant of gradients, for the second term of "sco" at n_users.
     radius : float
@@ -528,12 +529,15 @@ MOST_COLUMNS = 2**20
 def _packings(task: str, alpha: float, m: int, d: int, given: Mapping[str, Any]) -> Iterable[Packing]:
     """The packings of tasks that are told apart by packings alone."""
     if task in ("pac", "agnostic"):
-        if given["vc_dimension"] is None:
-            if given["prdim"] is None:
-                raise TypeError(f"vc_dimension or prdim is needed for task={task!r}")
-            return ()
         family = packings.realizable if task == "pac" else packings.agnostic
-        return family(_count(given, "vc_dimension", most=MOST_COLUMNS), alpha, m)
+        if given["vc_dimension"] is not None:
+            return family(_count(given, "vc_dimension", most=MOST_COLUMNS), alpha, m)
+        if given["n_hypotheses"] is not None:
+            # Some class of so many has all labels of log2 of them points.
+            return family(_count(given, "n_hypotheses", 2).bit_length() - 1, alpha, m)
+        if given["prdim"] is None:
+            raise TypeError(f"vc_dimension, n_hypotheses or prdim is needed for task={task!r}")
+        return ()
     if task == "threshold":
         return packings.thresholds(_count(given, "domain_size"), alpha, m)
     if task == "quantile":

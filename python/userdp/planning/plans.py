@@ -411,12 +411,17 @@ def _lines(task: Task, problem: Problem, best: SampleSize) -> dict[str, tuple[tu
     return lines
 
 
+CALLED = {"n_points": "domain_size", "n_columns": "dimension"}
+"""What lower bounds call a parameter of a task."""
+
+
 def _bound(problem: Problem) -> tuple[int | None, str, str]:
     """A number of people below which no method can do, or why none is known; and what it is about."""
     if problem.task == "finite":
         return None, "it depends on what the algorithm is to find out", ""
     known = inspect.signature(lower_bound).parameters
-    given = {name: value for name, value in problem.values if name in known and value is not None}
+    named = ((CALLED.get(name, name), value) for name, value in problem.values)
+    given = {name: value for name, value in named if name in known and value is not None}
     if problem.task == "selection":
         given["agreement"] = (1 + Fraction(problem.alpha)) / 2
     elif not math.isnan(problem.alpha):
