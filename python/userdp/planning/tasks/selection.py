@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
@@ -12,6 +12,7 @@ from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, counts_from
+from userdp.planning.rates import rate
 from userdp.protocols import local, shuffle
 
 MOST_ITEMS = 2**24
@@ -148,6 +149,19 @@ def _check(problem: Problem) -> None:
         raise ValueError(f"alpha is too small to be told from 0; got {short_repr(problem.alpha)}")
 
 
+def _rate(row: str, problem: Problem) -> Mapping[str, float]:
+    """The paper's formula, which is for users who nearly all have one item."""
+    sizes = {"epsilon": problem.rate, "beta": problem.beta, "n_choices": problem["n_items"]}
+    if problem.delta:
+        sizes["delta"] = float(problem.delta)
+    return dict(rate("selection", row=row, model=MODELS[row], **sizes).terms)
+
+
+PURE = "GKM21: Theorem 30, one item that nearly all users hold, users"
+APPROXIMATE = "GKM21: Theorem 25, one item that nearly all users hold, users"
+LOCAL = "GKM21: Theorem 29, one item that nearly all users hold, users"
+SHUFFLED = "GKM21: Theorem 35, one item that nearly all users hold, users"
+MODELS = {PURE: "central", APPROXIMATE: "central", LOCAL: "local", SHUFFLED: "shuffle"}
 EXACT = "the probability of the failure, computed for the worst rest of the users"
 CHERNOFF = "a Chernoff bound for every other item"
 
@@ -160,40 +174,80 @@ SELECTION = Task(
         Method(
             "central, permute-and-flip",
             "PurePrivateMode(mechanism='permute-and-flip')",
+            row=PURE,
+            rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=partial(_by_weights, "permute-and-flip"),
         ),
         Method(
             "central, exponential",
             "PurePrivateMode()",
+            row=PURE,
+            rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=partial(_by_weights, "exponential"),
         ),
-        Method("central, planned table", "PlannedPrivateMode", theorem=EXACT, proved=_by_planned_table),
-        Method("central, threshold", "ApproximatePrivateMode", theorem=EXACT, proved=_by_threshold),
-        Method("shuffled, histogram", "protocols.shuffle.Mode", theorem=CHERNOFF, proved=_by_shuffling),
+        Method(
+            "central, planned table",
+            "PlannedPrivateMode",
+            row=PURE,
+            rate=partial(_rate, PURE),
+            theorem=EXACT,
+            proved=_by_planned_table,
+        ),
+        Method(
+            "central, threshold",
+            "ApproximatePrivateMode",
+            row=APPROXIMATE,
+            rate=partial(_rate, APPROXIMATE),
+            theorem=EXACT,
+            proved=_by_threshold,
+        ),
+        Method(
+            "shuffled, histogram",
+            "protocols.shuffle.Mode",
+            row=SHUFFLED,
+            rate=partial(_rate, SHUFFLED),
+            theorem=CHERNOFF,
+            proved=_by_shuffling,
+        ),
         Method(
             "local, subset selection",
             "protocols.local.SubsetSelection",
+            row=LOCAL,
+            rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.SubsetSelection),
         ),
         Method(
             "local, Hadamard response",
             "protocols.local.HadamardResponse",
+            row=LOCAL,
+            rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.HadamardResponse),
         ),
         Method(
             "local, randomized response",
             "protocols.local.KRandomizedResponse",
+            row=LOCAL,
+            rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.KRandomizedResponse),
         ),
-        Method("local, bit by bit", "protocols.local.BitwiseMajority", theorem=CHERNOFF, proved=_by_bits),
+        Method(
+            "local, bit by bit",
+            "protocols.local.BitwiseMajority",
+            row=LOCAL,
+            rate=partial(_rate, LOCAL),
+            theorem=CHERNOFF,
+            proved=_by_bits,
+        ),
         Method(
             "one record per person",
             "PurePrivateMode on the first record of each user",
+            row=PURE,
+            rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=_one_record,
             baseline="one record per person",

@@ -1,0 +1,122 @@
+"""Users needed against the number of records of each: what is simulated, and the slope beside that of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from benches.reproduce.simulation import Need, Point, Simulation, users_needed
+from benches.reproduce.simulations import SIMULATIONS
+
+from userdp.planning.rates import rate
+
+RECORDS = (1, 4, 16, 64, 256)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A method at one point but for m."""
+
+    task: str
+    method: str
+    point: Point
+    """But for m."""
+    rate_of: Mapping[str, Any] | None
+    """What the paper's row takes beside m, epsilon, delta and alpha; None where no row is about it."""
+    records: Sequence[int] = RECORDS
+    row: str | None = None
+
+    @property
+    def simulation(self) -> Simulation:
+        """The simulation of the method."""
+        for found in SIMULATIONS:
+            if (found.task, found.method) == (self.task, self.method):
+                return found
+        raise LookupError(f"{self.task}, {self.method} is not simulated")
+
+    def measured(self, runs: int) -> list[Need]:
+        """Users needed at each number of records."""
+        found: list[Need] = []
+        for m in self.records:
+            start = max(1, round(found[-1].n_users)) if found else 256
+            found.append(users_needed(self.simulation, {**self.point, "m": m}, runs, "curve", start))
+        return found
+
+    def rates(self) -> list[float] | None:
+        """The paper's formula at each number of records, without constants."""
+        if self.rate_of is None:
+            return None
+        common = {name: self.point[name] for name in ("epsilon", "delta", "alpha")}
+        return [rate(self.task, row=self.row, m=m, **common, **self.rate_of).value for m in self.records]
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The slope of a line through log n against log m."""
+
+    value: float
+    standard_error: float
+
+
+def slope(records: Sequence[int], users: Sequence[float], errors: Sequence[float] | None = None) -> Slope:
+    """By least squares, with the weights of the standard errors where there are any."""
+    x, y = np.log(np.array(records, dtype=float)), np.log(np.array(users))
+    spread = np.ones(len(x)) if errors is None else np.maximum(np.array(errors) / np.array(users), 1e-3)
+    weight = spread**-2
+    center = float(np.average(x, weights=weight))
+    across = float(np.sum(weight * (x - center) ** 2))
+    value = float(np.sum(weight * (x - center) * y) / across)
+    return Slope(value, math.nan if errors is None else across**-0.5)
+
+
+CURVES: tuple[Curve, ...] = (
+    Curve(
+        "mean",
+        "iterated",
+        {
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "alpha": 0.02,
+            "beta": 0.01,
+            "dimension": 4,
+            "norm": "l2",
+            "homogeneous": True,
+        },
+        None,
+    ),
+    Curve(
+        "mean",
+        "gaussian",
+        {
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "alpha": 0.02,
+            "beta": 0.01,
+            "dimension": 4,
+            "norm": "l2",
+            "homogeneous": True,
+        },
+        None,
+    ),
+    Curve(
+        "pac",
+        "realizable",
+        {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1, "n_hypotheses": 256},
+        {"representation_dimension": math.log(256)},
+    ),
+    Curve(
+        "agnostic",
+        "score",
+        {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1, "n_hypotheses": 32, "eta": 0.1},
+        {"representation_dimension": math.log(32), "vc_dimension": math.log2(32)},
+    ),
+    Curve(
+        "agnostic",
+        "pairwise",
+        {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1, "n_hypotheses": 32, "eta": 0.1},
+        {"representation_dimension": math.log(32), "vc_dimension": math.log2(32)},
+    ),
+)
