@@ -113,6 +113,18 @@ def test_enough_people_or_not(tmp_path: Path, capsys: Captured) -> None:
     assert main([*words, "--alpha", "0.5", "--n-users", str(needed - 1), "--output", str(page)]) == 1
     assert f"people there are: {needed - 1}, not enough" in capsys.readouterr().out
     assert f"{needed - 1} people are not enough" in page.read_text()
+    # What fewer are enough for, they are enough for.
+    fewer = ["--n-users", str(needed - 3), "--json"]
+    assert main([*words, "--alpha", "0.5", *fewer]) == 1
+    said = json.loads(capsys.readouterr().out)
+    reached, method = said["reached"], said["method"]
+    assert 0.5 < reached < 1
+    assert main([*words, "--alpha", str(reached), *fewer]) == 0
+    capsys.readouterr()
+    # A tenth below, the method needs more; another one may not.
+    main([*words, "--alpha", str(reached / 1.1), *fewer])
+    ways = {way["method"]: way["users"] for way in json.loads(capsys.readouterr().out)["ways"]}
+    assert ways[method] > needed - 3
     # Without alpha, for the accuracy that so many are enough for.
     assert main([*words, "--n-users", str(needed), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -151,6 +151,8 @@ def _print(made: Plan) -> None:
         print(f"people needed: {made.best.n_users:,} ({made.best.basis}), by {made.best.method}; {made.measure}")
         if made.n_users is not None:
             print(f"people there are: {made.n_users:,}, {'enough' if made.enough else 'not enough'}")
+        if made.reached is not None:
+            print(f"accuracy that they are enough for: about {made.reached:.3g}")
     print(_bound_line(made))
     width = max(len(line.method) for line in made.ways.rows)
     for line in made.ways.rows:
@@ -178,6 +180,7 @@ def as_json(made: Plan) -> dict[str, Any]:
         "sizes": {name: _plain(value) for name, value in made.sizes.items()},
         "n_users": made.n_users,
         "enough": made.enough,
+        "reached": made.reached,
         "needed": None if made.best is None else made.best.n_users,
         "method": None if made.best is None else made.best.method,
         "basis": None if made.best is None else made.best.basis,

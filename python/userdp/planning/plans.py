@@ -26,6 +26,7 @@ DOUBLINGS = 12
 HALVINGS = 4
 """How often the last doubling is halved: answers are within 5 % of the least one."""
 MOST_EPSILON = 16
+MOST_ALPHA = 1e9
 DRAWN = (1, 3, 10, 30, 100, 300, 1000)
 """Records of each person in the picture."""
 
@@ -86,12 +87,17 @@ class Plan(Shown):
     no_bound : str
     least_for : str
         Which methods and which people the bound is about.
+    reached : float or None
+        The least accuracy, within 5 %, that the people there are, are enough for with the best method; None where
+        nobody said how many there are, and where no accuracy will do.
     changes : tuple of Change
         What would halve the number of people.
     lines : mapping from str to tuple of (int, int)
         For the best method and the usual ways: records of each person, and people needed.
     explained : mapping from str to str
         Public numbers, methods and promises in plain words.
+    typical : bool
+        Whether the accuracy is a root mean square, or is kept in most releases.
     """
 
     task: str
@@ -104,9 +110,11 @@ class Plan(Shown):
     least: int | None
     no_bound: str
     least_for: str
+    reached: float | None
     changes: tuple[Change, ...]
     lines: Mapping[str, tuple[tuple[int, int], ...]]
     explained: Mapping[str, str]
+    typical: bool
 
     def __post_init__(self) -> None:
         for name in ("sizes", "lines", "explained"):
@@ -164,7 +172,9 @@ class Plan(Shown):
         records = self.sizes["m"]
         gives = "gives one record" if records == 1 else f"gives {records:,} records"
         needed = f"{self.best.n_users:,} people, each of whom {gives}, are needed by the best method known here: "
-        return f"{needed}{self.best.method}. With them, {self.best.measure}."
+        alpha = self.sizes.get("alpha")
+        plain = f"the answer is typically within {alpha:.4g} of the truth: " if self.typical else ""
+        return f"{needed}{self.best.method}. With them, {plain}{self.best.measure}."
 
     def _protection(self) -> list[Fact]:
         epsilon, delta = self.sizes["epsilon"], self.sizes["delta"]
@@ -175,6 +185,8 @@ class Plan(Shown):
         )
         text += f", but for a chance of {_chance(delta)}." if delta else "."
         facts = [Fact("Protection", text)]
+        if self.reached is not None:
+            facts.append(Fact(f"With {self.n_users:,} people", f"an accuracy of about {self.reached:.3g} can be had"))
         if self.best is not None and self.best.without_privacy is not None:
             facts.append(Fact("Without any protection", f"{self.best.without_privacy:,} people would be enough"))
         if self.best is not None:
@@ -191,7 +203,8 @@ class Plan(Shown):
             "people needed",
             series,
             None if self.n_users is None else (self.n_users, "people there are"),
-            note="Both axes are logarithmic: a step of the grid is a factor. Lower is better.",
+            note="Both axes are logarithmic: a step of the grid is a factor. Lower is better, "
+            "and lines that nobody sees lie under the thick one.",
         )
 
     def _table(self) -> Table:
@@ -272,7 +285,14 @@ def plan(
     given: dict[str, Any] = {"m": m, "epsilon": epsilon, "delta": delta, "beta": beta}
     wanted: Any = alpha
     if alpha is None and there is not None and kind.has_alpha:
-        wanted = _reached(kind, there, given, parameters)
+        some = min(kind.largest_alpha, 1.0) * 0.999
+        at = kind.problem(**given, alpha=some, values=parameters)
+        for _ in range(2):  # by the method that is best for a coarse answer, and by the one that is best for its
+            found = planned(kind, at if wanted is None else at.at(alpha=wanted))
+            if found:
+                wanted = _reached(kind, at, there, min(found, key=lambda row: row[2][0])[0].name) or wanted
+        if wanted is None:
+            raise ValueError(f"n_users={there} are not enough for any alpha; give alpha for a plan that says why")
     problem = kind.problem(**given, alpha=wanted, values=parameters)
     found = planned(kind, problem)
     best = None
@@ -290,9 +310,11 @@ def plan(
         least=least,
         no_bound=no_bound,
         least_for=least_for,
+        reached=None if there is None or best is None else _reached(kind, problem, there, best.method),
         changes=() if best is None else tuple(_changes(kind, problem, best)),
         lines={} if best is None else _lines(kind, problem, best),
         explained=_explained(kind),
+        typical=kind.accuracy == "root mean square",
     )
 
 
@@ -306,29 +328,28 @@ def _least_users(task: Task, problem: Problem) -> int | None:
     return min(row[2][0] for row in found) if found else None
 
 
-def _reached(task: Task, n_users: int, given: Mapping[str, Any], values: Mapping[str, Any]) -> float:
-    """The least accuracy, within 5 %, that so many people are enough for."""
-    start = min(task.largest_alpha, 1.0) * 0.999
+def _reached(task: Task, problem: Problem, n_users: int, method: str) -> float | None:
+    """The least accuracy, within 5 %, that so many people are enough for: by one method."""
+    if math.isnan(problem.alpha):
+        return None
 
     def enough(alpha: float) -> bool:
-        users = _least_users(task, task.problem(**given, alpha=alpha, values=values))
+        users = _needed(task, problem.at(alpha=alpha), method)
         return users is not None and users <= n_users
 
-    high = start
-    if not enough(high):
-        if math.isfinite(task.largest_alpha):
-            raise ValueError(f"n_users={n_users} are not enough for any alpha; give alpha for a plan that says why")
-        while not enough(high):
-            high *= 4
-            if high > 1e9:
-                raise ValueError(f"n_users={n_users} are not enough for any alpha; give alpha for a plan that says why")
+    finite = math.isfinite(task.largest_alpha)
+    high = task.largest_alpha * 0.999 if finite else problem.alpha
+    while not enough(high):
+        if finite or high > MOST_ALPHA:
+            return None
+        high *= 4
     low = high / 4
-    while low > 1e-9 and enough(low):
+    while low > 1 / MOST_ALPHA and enough(low):
         low, high = low / 4, low
-    return _between(low, high, enough)
+    return _between(low, high, enough, HALVINGS + 1)
 
 
-def _between(low: float, high: float, enough: Callable[[float], bool], halvings: int = HALVINGS + 1) -> float:
+def _between(low: float, high: float, enough: Callable[[float], bool], halvings: int) -> float:
     """A number near the least one that is enough, which is above the low one."""
     for _ in range(halvings):
         middle = math.sqrt(low * high)
