@@ -194,7 +194,8 @@ def test_a_missing_parameter_is_named(name: str) -> None:
         if missing == "delta" and row.direction != "upper" and not row.needs_delta:
             continue
         given = {key: value for key, value in needed(name).items() if key != missing}
-        with pytest.raises(TypeError, match=missing):
+        error = ValueError if missing == "delta" else TypeError
+        with pytest.raises(error, match=missing):
             rate(row.task, row=name, **given)
 
 

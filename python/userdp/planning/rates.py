@@ -152,8 +152,8 @@ def rate(
     Raises
     ------
     ValueError
-        For an unknown task or row, which lists the known; when no row answers; and when parameters do not meet a
-        condition, with what would do.
+        For an unknown task or row, which lists the known; when no row answers; for a row for approximate privacy
+        without a delta > 0; and when parameters do not meet a condition, with what would do.
     TypeError
         For an unknown parameter, or when one is missing.
 
@@ -196,8 +196,9 @@ def rate(
     missing = [name for name in chosen.parameters if name not in values]
     if missing:
         needed = "; ".join(f"{name}: {PARAMETERS[name][1]}" for name in missing)
-        note = " (delta > 0: the row is for approximate privacy)" if "delta" in missing else ""
-        raise TypeError(f"the row {chosen.name!r} needs {needed}{note}")
+        if missing == ["delta"]:
+            raise ValueError(f"the row {chosen.name!r} is for approximate privacy: take delta > 0, or another row")
+        raise TypeError(f"the row {chosen.name!r} needs {needed}")
     used = {name: values[name] for name in chosen.parameters}
     for condition in chosen.conditions:
         if condition.holds is not None and not condition.holds(used):

@@ -8,14 +8,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 from userdp.accounting import group_privacy, subsampling_population
-from userdp.exact.numbers import parse_delta, parse_level, parse_positive, short_repr
+from userdp.exact.epsilon import as_epsilon
+from userdp.exact.numbers import nonzero_level, parse_delta, short_repr
 from userdp.item_to_user import plan_user_level
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, counts_from
 
 
 def _item_epsilon(value: Any, name: str) -> Any:
-    parse_level(value, name)
-    return parse_positive(value, name) if isinstance(value, (int, float, str)) else value
+    return as_epsilon(nonzero_level(value, name))
 
 
 def _item_delta(value: Any, name: str) -> Fraction:
