@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from userdp.checker import audits
+from userdp.checker.certificates import FIELDS as CERTIFICATE_FIELDS
+from userdp.checker.certificates import check_certificate
 from userdp.checker.claims import check_estimate, check_generalization, check_lddp, check_stability
 from userdp.checker.compositions import FIELDS as COMPOSITION_FIELDS
 from userdp.checker.compositions import check_composition
@@ -64,6 +66,7 @@ FIELDS = {
     ),
     "comparison": _names("task sizes rows best reason"),
     "agreement": _names("agreed trials defaults probability confidence"),
+    "certificate": CERTIFICATE_FIELDS,
     "composition": COMPOSITION_FIELDS,
     "optimality": OPTIMALITY_FIELDS,
     "guesses": GUESSES_FIELDS,
@@ -96,8 +99,8 @@ class Verification:
         *wrong*: there are problems. *well-formed*: the form and the digest are right, and a report of this kind holds
         nothing from which its numbers could be computed again. *consistent*: the numbers inside the report agree with
         each other, and no mechanism was given. *spot-checked*: the pmfs of some of the datasets that the claim is about
-        were computed again from the mechanism, and agree. *established*: those of all of them were; of a composition
-        or an optimum, the whole of it was.
+        were computed again from the mechanism, and agree. *established*: those of all of them were; of a composition,
+        an optimum or a certificate of a table, the whole of it was.
     problems : tuple of str
         What is wrong; empty otherwise.
     datasets : int
@@ -216,6 +219,7 @@ def check(
             "lddp": lambda: check_lddp(report, mechanism_pmf, declared, dataset, said),
             "generalization": lambda: check_generalization(report, mechanism_pmf, declared, said),
             "stability": lambda: check_stability(report),
+            "certificate": lambda: check_certificate(report),
             "composition": lambda: check_composition(report),
             "optimality": lambda: check_optimality(report),
             "guesses": lambda: check_guesses(report),

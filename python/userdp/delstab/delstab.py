@@ -56,7 +56,8 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.report import Explanation
+from userdp.report import Certificate, Explanation
+from userdp.report.certificate import certified, table_factor
 from userdp.runtime import Progress, ProgressCallback, progress_bar, source_of
 
 # --- calibrations: from a promise to the pmf of the refusal, the inner level and deletions
@@ -103,6 +104,25 @@ class Calibration:
     def proof(self) -> str:
         """The page with the privacy proof."""
         return f"docs/proofs/delstab_{self.name}.md"
+
+    def certificate(self) -> Certificate:
+        """The numbers of the privacy proof as a certificate, which `verify` and Coq check: docs/certificates.md."""
+        return certified(
+            subject=self.name,
+            epsilon=self.level,
+            delta=self.delta,
+            factor=table_factor(self.noise_level),
+            total=TOTAL,
+            table=self.refusal if self.kappa is None else tuple(b - a for a, b in itertools.pairwise(self.refusal)),
+            second=None,
+            parts={
+                "noise_delta": self.noise_delta,
+                "inner_ratio": self.inner_level.ratio,
+                "inner_exponent": self.inner_level.exponent,
+                "inner_delta": self.inner_delta,
+                "deletions": Fraction(self.deletions),
+            },
+        )
 
     def refusal_numerator(self, smallest: int | None) -> int:
         """Probability, over 2^128, of refusing when the smallest stable set has this size (None: there is none)."""

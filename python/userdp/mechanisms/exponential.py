@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -10,15 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon
+from userdp.exact.numbers import Epsilon, check_count, parse_level, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
+from userdp.report import Certificate
+from userdp.report.certificate import certified, table_factor
 from userdp.runtime import number_of
 
 Scores: TypeAlias = npt.ArrayLike
 
 INT64 = np.dtype(np.int64)
+TOTAL = 1 << 128
+CERTIFIED_GAPS = 1 << 12
+WITNESS_UNIT = 1 << 256
 EXACT_INTEGERS = 2**53
 """NumPy turns sequences that mix ints and floats into floats, which changes ints beyond this."""
 
@@ -146,6 +152,44 @@ class ExponentialMechanism(ListedChoice["_core.ExponentialRate"]):
 
         return _core.ExponentialRate(level, sensitivity, monotone)
 
+    def certificate(self, n_candidates: int = 2**24) -> Certificate:
+        """The weights of all gaps and their claim as a certificate, which `verify` and Coq check.
+
+        Its theorem is about the integers that are drawn: docs/certificates.md.
+
+        Parameters
+        ----------
+        n_candidates : int
+            The most candidates that the claim is about, from 1 to 2**24.
+
+        Raises
+        ------
+        ValueError
+            With ``monotone=True``, which is no promise about the replacement of a user.
+        BudgetError
+            When more than 4096 gaps have different weights: for a large sensitivity in steps, or a small epsilon.
+        """
+        if self._arguments["monotone"]:
+            raise ValueError("monotone: a certificate is about replacing a user, where scores move in both directions")
+        if check_count(n_candidates, "n_candidates") > 2**24:
+            raise ValueError(f"n_candidates must be at most 2**24; got {short_repr(n_candidates)}")
+        multiplier, shift = self._rate.multiplier, self._rate.shift
+        largest_gap = min((2 ** (63 + shift) - 1) // multiplier, 2**64 - 1)
+        if largest_gap >= CERTIFIED_GAPS:
+            raise BudgetError(f"{largest_gap + 1} gaps have weights of their own (limit {CERTIFIED_GAPS}); use pmf()")
+        steps = self._grid.sensitivity(parse_positive(self._arguments["sensitivity"], "sensitivity"))
+        weights = self._rate.weights(np.arange(largest_gap + 1), False)
+        return certified(
+            subject="selection",
+            epsilon=parse_level(self._arguments["epsilon"]),
+            delta=Fraction(0),
+            factor=table_factor(parse_level(self._arguments["epsilon"])),
+            total=TOTAL,
+            table=tuple(weights),
+            second=None,
+            parts=_witness(weights, Fraction(multiplier, 2 ** (57 + shift)), steps, n_candidates),
+        )
+
     def pmf(self, scores: Scores) -> Pmf:
         """The distribution that is drawn from: outputs 0, ..., k-1 and integer weights of total 2**128.
 
@@ -169,6 +213,35 @@ class ExponentialMechanism(ListedChoice["_core.ExponentialRate"]):
             )
         numerators = self._rate.numerators(integers, maximize)
         return Pmf(tuple(range(len(numerators))), tuple(numerators), positional=True)
+
+
+def _witness(weights: list[int], rate: Fraction, sensitivity: int, n_candidates: int) -> dict[str, Fraction]:
+    """Numbers that show how the weights fall: between `low` and `high` times powers of `beta`, near 2^-rate.
+
+    Nothing is proved of them here, as the checker compares them with every weight.
+    """
+    context = Context(prec=60)
+    exponent = context.divide(Decimal(rate.numerator), Decimal(rate.denominator))
+    beta = Fraction(context.power(Decimal(2), -exponent)) * TOTAL // 1
+    below = above = WITNESS_UNIT
+    lows, highs = [], []
+    for weight in weights:
+        lows.append(weight * WITNESS_UNIT // above)
+        highs.append(-(-weight * WITNESS_UNIT // below))
+        below, above = below * beta // TOTAL, above * beta // TOTAL + 1
+    high = max(highs)
+    theta = -(-n_candidates * high // min(weights))  # W / (T w) at most, in units of 1 / T
+    found = {
+        "sensitivity": sensitivity,
+        "candidates": n_candidates,
+        "low": min(lows),
+        "high": high,
+        "precision": WITNESS_UNIT,
+    }
+    return {name: Fraction(value) for name, value in found.items()} | {
+        "beta": Fraction(beta, TOTAL),
+        "theta": Fraction(theta, TOTAL),
+    }
 
 
 def _vector(scores: Any) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:

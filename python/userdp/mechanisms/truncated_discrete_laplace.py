@@ -14,6 +14,7 @@ from userdp.mechanisms.base import TableDistribution
 if TYPE_CHECKING:
     from userdp import _core
     from userdp.accounting import PrivacyLossDistribution
+    from userdp.report import Certificate
 
 IDEAL_BITS = 2**30
 """The ideal pmf is refused when its weights have more bits than this together."""
@@ -151,6 +152,21 @@ class TruncatedDiscreteLaplace(TableDistribution):
     def certified_delta(self) -> Fraction:
         """P[0] = P[2 kappa], exactly: the mass that a shift by 1 moves out of the common support."""
         return Fraction(self._core_sampler.numerators[0], 2**128)
+
+    def certificate(self) -> Certificate:
+        """The table and its claim as a certificate, which `verify` and Coq check: docs/certificates.md."""
+        from userdp.report.certificate import certified, table_factor
+
+        return certified(
+            subject="noise",
+            epsilon=self._level,
+            delta=self._delta,
+            factor=table_factor(self._level),
+            total=2**128,
+            table=tuple(self._core_sampler.numerators),
+            second=None,
+            parts={},
+        )
 
     def privacy_loss(self, sensitivity: int = 1) -> PrivacyLossDistribution:
         """The privacy loss of an integer statistic plus this noise.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from userdp.checker.check import Verification
 from userdp.report.audit_report import AuditReport, Witness
 from userdp.report.base import Report, render_html
+from userdp.report.certificate import Certificate
 from userdp.report.composition import CompositionCertificate
 from userdp.report.estimates import AgreementEstimate, Comparison, Explanation, Prediction
 from userdp.report.generalization import GeneralizationReport, GeneralizationWitness
@@ -22,6 +23,7 @@ from userdp.report.stability import ItemStability, SeedStability, StabilityRepor
 __all__ = [
     "AgreementEstimate",
     "AuditReport",
+    "Certificate",
     "Comparison",
     "CompositionCertificate",
     "Explanation",

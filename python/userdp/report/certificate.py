@@ -1,0 +1,380 @@
+"""The certificate of a table: numbers from which a theorem that Coq has checked proves privacy.
+
+Calibrations of DelStab, noise, the exponential mechanism and `Certificate.of_pair` make them.
+docs/certificates.md says what they say, and how to check one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from userdp.checker import values
+from userdp.checker.certificates import CALIBRATIONS, MOST_ENTRIES, PARTS, WHOLE_PARTS, check_certificate
+from userdp.display import Fact, Section
+from userdp.display.numbers import in_digits, level_text, number_text
+from userdp.divergence import is_indistinguishable
+from userdp.exact.encoding import fraction_text
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
+from userdp.exact.pmf import PmfLike, fractions_of, masses_of, whole_multiples
+from userdp.exceptions import BudgetError
+from userdp.report.base import COUNT, FRACTION, LEVEL, Codec, Report, many, one_of, optional
+from userdp.report.composition import WHOLE
+
+PAIR_BITS = 256
+"""Binary places of a factor below e^epsilon."""
+TABLE_BITS = 128
+"""Those of the one that tables are made with, whose denominator is 2^128 too."""
+FIRST_TERMS, MOST_TERMS = 32, 4096
+"""Of the power series of e^x."""
+
+
+def _parts(code: Any) -> dict[str, Fraction]:
+    values.need(isinstance(code, dict), f"{code!r:.60} is no object")
+    return {name: values.fraction(value) for name, value in code.items()}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Certificate(Report):
+    """Numbers from which a machine-checked theorem proves that what is drawn from a table is private.
+
+    `verify` computes everything again in pure Python, and `to_coq` writes a file that Coq checks: the same numbers,
+    and the theorem about privacy that follows from them.
+
+    Attributes
+    ----------
+    subject : {"optimal", "tight", "paper", "noise", "selection", "pair"}
+        A calibration of DelStab; truncated discrete Laplace noise; the exponential mechanism; two distributions.
+    epsilon : PrivacyLevel
+    delta : Fraction
+        What is proved, for the replacement of one user; of a pair: that they are indistinguishable, both ways.
+    factor : Fraction
+        At most e^epsilon, or of a calibration at most its share: what the table is checked with.
+    terms : int
+        How many terms of the power series of e^x show this.
+    total : int
+        The denominator of the table.
+    table : tuple of int
+        Refusals by size of "optimal"; the pmf of R1 or of the noise; weights by gap; the first pmf of a pair.
+    second : tuple of int or None
+        The second pmf of a pair.
+    parts : dict of str to Fraction
+        What else the theorem about the subject speaks of, or needs as a witness.
+
+    Examples
+    --------
+    >>> from userdp import LogRatio
+    >>> found = Certificate.of_pair(["2/3", "1/3"], ["1/3", "2/3"], epsilon=LogRatio(2), delta=0)
+    >>> found.verify().finding
+    'established'
+    >>> "Theorem indistinguishable" in found.to_coq()
+    True
+    """
+
+    subject: str
+    epsilon: PrivacyLevel
+    delta: Fraction
+    factor: Fraction
+    terms: int
+    total: int
+    table: tuple[int, ...]
+    second: tuple[int, ...] | None
+    parts: Mapping[str, Fraction]
+
+    KIND: ClassVar[str] = "certificate"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {
+        "subject": one_of(*PARTS),
+        "epsilon": LEVEL,
+        "delta": FRACTION,
+        "factor": FRACTION,
+        "terms": COUNT,
+        "total": WHOLE,
+        "table": many(WHOLE),
+        "second": optional(many(WHOLE)),
+        "parts": Codec(lambda parts: {name: fraction_text(value) for name, value in parts.items()}, _parts),
+    }
+
+    @classmethod
+    def of_pair(cls, p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Delta) -> Certificate:
+        """The certificate that two distributions are (epsilon, delta)-indistinguishable, both ways.
+
+        Parameters
+        ----------
+        p, q : array-like of shape (k,), or Pmf
+            Probability mass functions over the same outputs, whose masses sum to exactly 1.
+        epsilon : float, int, Fraction, decimal string or LogRatio
+            Privacy parameter, >= 0, taken exactly.
+        delta : float, int, Fraction or decimal string
+            Probability in [0, 1), taken exactly.
+
+        Raises
+        ------
+        ValueError
+            When they are not indistinguishable, and for masses that do not sum to exactly 1.
+        BudgetError
+            For numbers that are too long to be checked.
+        """
+        level, probability = parse_level(epsilon), parse_delta(delta)
+        if probability == 1:
+            raise ValueError("delta must be < 1 here: at delta = 1 any two distributions are indistinguishable")
+        masses = [fractions_of(masses_of(values, name)) for values, name in ((p, "p"), (q, "q"))]
+        for name, fractions in zip("pq", masses, strict=True):
+            if sum(fractions) != 1:
+                raise ValueError(f"{name} must sum to exactly 1 for a certificate; give fractions or decimal texts")
+        if len(masses[0]) != len(masses[1]):
+            raise ValueError(f"p and q must have the same outputs; got {len(masses[0])} and {len(masses[1])} masses")
+        if len(masses[0]) > MOST_ENTRIES:
+            raise BudgetError(f"p and q have {len(masses[0])} masses, and certificates at most {MOST_ENTRIES}")
+        if not is_indistinguishable(p, q, epsilon=epsilon, delta=delta):
+            raise ValueError(f"p and q are not indistinguishable at epsilon={short_repr(epsilon)} and this delta")
+        weights = whole_multiples([*masses[0], *masses[1]])
+        k = len(masses[0])
+        return certified(
+            subject="pair",
+            epsilon=level,
+            delta=probability,
+            factor=level_below(level, PAIR_BITS),
+            total=sum(weights[:k]),
+            table=tuple(weights[:k]),
+            second=tuple(weights[k:]),
+            parts={},
+        )
+
+    @property
+    def holds(self) -> bool:
+        """That the claim holds is what a certificate says; whether it does, `verify` finds."""
+        return True
+
+    def to_coq(self) -> str:
+        """Return a file that Coq checks next to the theorems of ``proofs``: see docs/certificates.md.
+
+        It ends in the theorem about privacy. It is made of the numbers of the certificate and of no other text of it.
+        A file of wrong numbers can be written; Coq refuses it.
+        """
+        return coq_text(self)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        names = ("subject", "epsilon", "delta", "factor", "total")
+        return [{name: getattr(self, name) for name in names} | {"entries": len(self.table)}]
+
+    def _sections(self) -> Sequence[Section]:
+        claim = [Fact("Epsilon", *level_text(self.epsilon)), Fact("Delta", *number_text(self.delta))]
+        asked = [
+            Fact("Subject", SUBJECTS[self.subject]),
+            Fact("Entries of the table", in_digits(len(self.table))),
+            *(Fact(name, *number_text(value)) for name, value in self.parts.items() if name not in WITNESSES),
+        ]
+        return [
+            Section(
+                "Certificate of a table",
+                "CLAIMED",
+                f"By a theorem that Coq has checked, {CLAIMS[self.subject]}.",
+                facts=[("Claim", claim), ("Numbers", asked)],
+                headline=claim,
+            )
+        ]
+
+
+WITNESSES = ("beta", "low", "high", "theta", "precision", "inner_ratio", "inner_exponent")
+SUBJECTS = {
+    **{name: f'DelStab, calibration "{name}"' for name in CALIBRATIONS},
+    "noise": "truncated discrete Laplace noise",
+    "selection": "the exponential mechanism",
+    "pair": "two distributions",
+}
+CLAIMS = {
+    **dict.fromkeys(CALIBRATIONS, "what DelStab releases with this table is (epsilon, delta)-DP for users"),
+    "noise": "a count that one user moves by at most 1 is (epsilon, delta)-DP with this noise",
+    "selection": "what is selected with these weights is epsilon-DP for scores of this sensitivity",
+    "pair": "the two distributions are (epsilon, delta)-indistinguishable, both ways",
+}
+
+
+def level_below(level: PrivacyLevel, bits: int) -> Fraction:
+    """E itself where it is a fraction, and otherwise a number below it with so many binary places."""
+    if not level.exponent:
+        return level.ratio
+    from userdp import _core
+    from userdp.exact.epsilon import core_level
+
+    low, _ = _core.exp_bounds(core_level(level), 2 * bits)
+    return Fraction(low * 2**bits // 1, 2**bits)
+
+
+def table_factor(level: PrivacyLevel) -> Fraction:
+    """The number below E that the core makes and checks tables with: 128 binary places, and at most 2^64."""
+    low = level_below(level, TABLE_BITS)
+    return Fraction(min(low * 2**TABLE_BITS // 1, 2 ** (TABLE_BITS + 64)), 2**TABLE_BITS)
+
+
+def certified(**numbers: Any) -> Certificate:
+    """The certificate of these numbers, with as many terms as it takes.
+
+    BudgetError where they are too long to be checked, and ArithmeticError where they do not prove the claim.
+    """
+    terms = FIRST_TERMS
+    while True:
+        made = Certificate(terms=terms, **numbers)
+        try:
+            check_certificate(made._content())
+        except values.Problem as problem:
+            if "too long" in str(problem):
+                raise BudgetError(f"no certificate of this is written: {problem}; try a shorter epsilon") from None
+            if terms >= MOST_TERMS:
+                raise ArithmeticError(f"no certificate of this is found, please report it: {problem}") from None
+            terms *= 2
+            continue
+        return made
+
+
+# --- the file for Coq
+
+
+def _natural(value: Fraction | int) -> str:
+    """A number >= 0 in digits, of any length."""
+    return fraction_text(Fraction(value))
+
+
+def _pair(value: Fraction) -> str:
+    return f"({_natural(value.numerator)}%num, {_natural(value.denominator)}%positive)"
+
+
+def _level(ratio: Fraction, exponent: Fraction) -> str:
+    return f"(Level {_pair(ratio)} {_pair(exponent)})"
+
+
+def _entries(table: Sequence[int]) -> str:
+    return "[:: " + ";\n    ".join(map(_natural, table)) + "]%num"
+
+
+def record_text(made: Certificate) -> str:
+    """The numbers as a record of proofs/certificate.v."""
+    parts, promise = made.parts, _level(made.epsilon.ratio, made.epsilon.exponent)
+    common = (promise, _pair(made.delta), _pair(made.factor))
+    tail = (f"{_natural(made.total)}%num", _entries(made.table))
+    terms = f"{_natural(made.terms)}%N"
+    if made.subject in CALIBRATIONS:
+        inner = _level(parts["inner_ratio"], parts["inner_exponent"])
+        words = (*common, _pair(parts["noise_delta"]), inner, _pair(parts["inner_delta"]),
+                 f"{_natural(parts['deletions'])}%num", terms, *tail)  # fmt: skip
+        return "Calibration " + "\n  ".join(words)
+    if made.subject == "noise":
+        return "NoiseTable " + "\n  ".join((*common, terms, *tail))
+    if made.subject == "pair":
+        return "PairTable " + "\n  ".join((*common, terms, *tail, _entries(made.second or ())))
+    whole = {name: _natural(parts[name]) for name in WHOLE_PARTS & set(parts)}
+    words = (promise, _pair(made.factor), terms, tail[0], f"{whole['sensitivity']}%N", f"{whole['candidates']}%num",
+             _pair(parts["beta"]), f"{whole['low']}%num", f"{whole['high']}%num", _pair(parts["theta"]),
+             f"{whole['precision']}%num", tail[1])  # fmt: skip
+    return "ChoiceTable " + "\n  ".join(words)
+
+
+CHECKERS = {
+    "optimal": "check_optimal",
+    "tight": "check_algorithm1",
+    "paper": "check_algorithm1",
+    "noise": "check_noise",
+    "selection": "check_choice",
+    "pair": "check_pair",
+}
+"""The checker of each subject in proofs/certificate.v."""
+_HEAD = """\
+(** {title}.
+
+  The claim: {claim},
+  at epsilon = {epsilon} and delta = {delta}.
+
+  E stands for e^epsilon: [is_level (Level r x) E] says that E = r e^x, by the power series of e^x. *)
+From Coq Require Import NArith.
+From mathcomp Require Import all_ssreflect all_algebra.
+Require Import indist users tables delstab certificate.
+Import Order.TTheory GRing.Theory Num.Theory.
+Local Open Scope ring_scope.
+
+Definition numbers := {record}.
+
+Lemma accepted : {checker} numbers.
+Proof. by vm_compute. Qed.
+
+"""
+_CALIBRATION = """\
+(** I: the users, of whom w are kept; U: what one user may have; A: any algorithm on the kept users. *)
+Theorem private_for_users (F : realFieldType) (I : finType) (U : Type) (O : finType) (A : seq U -> O -> F) (w : nat)
+    (choice : {{ffun I -> U}} -> nat -> {{set I}} -> F) (E EL : F) :
+  is_level {promise} E ->
+  is_level {inner} EL ->
+  (forall v, pmf (A v)) -> (w <= #|I| - nat_of_bin {deletions})%N ->
+  keeps_stable numbers EL A w choice {cap} ->
+  private E (value F {delta}) ({mechanism} numbers EL A w choice).
+Proof. by move=> hE hL pA keeps; exact: ({theorem} (c := numbers) hE hL pA keeps accepted). Qed.
+Print Assumptions private_for_users.
+"""
+_NOISE = """\
+(** f: a count that one user moves by at most 1; outputs are 0, ..., K - 1. *)
+Theorem private_count (F : realFieldType) (E : F) (I : finType) (U : Type) (f : {{ffun I -> U}} -> nat) (K : nat) :
+  is_level {promise} E ->
+  (forall x, f x + n_width numbers < K)%N -> (forall x x', neighbors x x' -> (f x <= (f x').+1)%N) ->
+  (forall x, pmf (shifted (K := K) (n_law F numbers) (n_width numbers) (f x))) /\\
+  private E (value F {delta}) (fun x => shifted (K := K) (n_law F numbers) (n_width numbers) (f x)).
+Proof. by move=> hE fK sens; exact: (noise_certified (c := numbers) hE accepted fK sens). Qed.
+Print Assumptions private_count.
+"""
+_SELECTION = """\
+(** Up to {candidates} candidates 0, ..., k with scores of which none moves by more than {sensitivity}; lower is better. *)
+Theorem private_selection (F : realFieldType) (E : F) (k : nat) (I : finType) (U : Type)
+    (score : {{ffun I -> U}} -> 'I_k.+1 -> nat) :
+  is_level {promise} E -> (k.+1 <= nat_of_bin {candidates})%N ->
+  (forall x x' j, neighbors x x' -> (score x j <= score x' j + {sensitivity})%N) ->
+  (forall x, pmf (choice_law F numbers (score x))) /\\ private E 0 (fun x => choice_law F numbers (score x)).
+Proof. by move=> hE few sens; exact: (choice_certified (c := numbers) hE few accepted sens). Qed.
+Print Assumptions private_selection.
+"""
+_PAIR = """\
+Theorem indistinguishable (F : realFieldType) (E : F) :
+  is_level {promise} E ->
+  let P := p_law F numbers (k := size (p_first numbers)) (p_first numbers) in
+  let Q := p_law F numbers (k := size (p_first numbers)) (p_second numbers) in
+  [/\\ pmf P, pmf Q, indist E (value F {delta}) P Q & indist E (value F {delta}) Q P].
+Proof. by move=> hE; exact: (pair_certified (c := numbers) hE accepted). Qed.
+Print Assumptions indistinguishable.
+"""
+_STATEMENTS = {
+    **dict.fromkeys(CALIBRATIONS, _CALIBRATION),
+    "noise": _NOISE,
+    "selection": _SELECTION,
+    "pair": _PAIR,
+}
+
+
+def coq_text(made: Certificate) -> str:
+    """The file for Coq; texts in it are of this module, and all else is digits."""
+    optimal, parts = made.subject == "optimal", copy.copy(made.parts)
+    head = _HEAD.format(
+        title=f"Certificate: {SUBJECTS[made.subject]}",
+        claim=CLAIMS[made.subject],
+        epsilon=_exact_level(made.epsilon),
+        delta=fraction_text(made.delta),
+        record=record_text(made),
+        checker=CHECKERS[made.subject],
+    )
+    statement = _STATEMENTS[made.subject].format(
+        promise=_level(made.epsilon.ratio, made.epsilon.exponent),
+        delta=_pair(made.delta),
+        inner=_level(parts.get("inner_ratio", Fraction(1)), parts.get("inner_exponent", Fraction(0))),
+        deletions=f"{_natural(parts.get('deletions', Fraction(0)))}%num",
+        candidates=f"{_natural(parts.get('candidates', Fraction(0)))}%num",
+        sensitivity=_natural(parts.get("sensitivity", Fraction(0))),
+        cap="(most numbers)" if optimal else "(most numbers).+1",
+        mechanism="delstab_of_optimal" if optimal else "delstab_of_algorithm1",
+        theorem="optimal_private_for_users" if optimal else "algorithm1_private_for_users",
+    )
+    return head + statement
+
+
+def _exact_level(level: PrivacyLevel) -> str:
+    if level.ratio == 1:
+        return fraction_text(level.exponent)
+    return f"ln({fraction_text(level.ratio)})" + (f" + {fraction_text(level.exponent)}" if level.exponent else "")
