@@ -29,11 +29,12 @@ from userdp.item_to_user import audit_perfect_generalization
 from userdp.lddp import check_lddp
 from userdp.learners import CorrelatedSamplingClassifier, RealizablePACClassifier, ThresholdClassifier
 from userdp.means import WinsorizedMean
+from userdp.mechanisms import ExponentialMechanism
 from userdp.optimal import optimal_mechanism
 from userdp.planning import compare_methods
 from userdp.protocols import local, shuffle
 from userdp.public_randomness import PublicSeed
-from userdp.report import AuditReport, Report
+from userdp.report import AuditReport, Certificate, Report
 from userdp.stability import AgreementEstimate, audit_stability
 
 X, Y, GROUPS = np.array([[1], [2], [3], [0]] * 3), [0, 1, 1, 0] * 3, list(range(12))
@@ -101,6 +102,10 @@ MAKERS: dict[str, Callable[[], str]] = {
         score=lambda output: output,
         epsilon="1/2",
         random_state=0,
+    ).to_json(),
+    "certificate": lambda: ExponentialMechanism(epsilon=8, sensitivity=1).certificate(3).to_json(),
+    "certificate of a pair": lambda: Certificate.of_pair(
+        ["2/3", "1/3"], ["1/3", "2/3"], epsilon="1/2", delta="1/3"
     ).to_json(),
     "optimality": lambda: optimal_mechanism(
         lambda users, guess: 1 - users.count((guess,)), universe=("a", "b"), n_users=1, epsilon=1
@@ -278,7 +283,7 @@ def try_to_read(read: Callable[[Any], Any], text: Any) -> None:
         said = str(error)
     assert made is not None or len(said) > 10
     if isinstance(made, Report):
-        best = "established" if made.KIND in ("composition", "optimality") else "consistent"
+        best = "established" if made.KIND in ("composition", "optimality", "certificate") else "consistent"
         assert made.verify().finding in (best, "well-formed", "wrong")
         made.summary()
 

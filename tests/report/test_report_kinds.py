@@ -29,13 +29,15 @@ from userdp.audit import audit_dataset, audit_one_run, audit_sampler_law, audit_
 from userdp.checker import check as checker
 from userdp.checker import values
 from userdp.delstab import DelStab
+from userdp.delstab.delstab import calibrate
 from userdp.estimators.plan import Budget, PrivacyRecord
 from userdp.exact.numbers import LogRatio, PrivacyLevel
 from userdp.item_to_user import audit_perfect_generalization
 from userdp.lddp import check_lddp
+from userdp.mechanisms import ExponentialMechanism
 from userdp.optimal import optimal_mechanism, optimal_sum_mechanism
 from userdp.planning import compare_methods, user_complexity
-from userdp.report import Guesses, GuessReport, Report, Verification
+from userdp.report import Certificate, Guesses, GuessReport, Report, Verification
 from userdp.stability import AgreementEstimate, audit_stability
 
 F = Fraction
@@ -189,6 +191,10 @@ MAKERS: dict[str, Callable[[], Report]] = {
     "violated sensitivity": lambda: audit_sensitivity(
         mean_of_today, schema={"x": float}, frame="tuples", alphabets={"x": [0.5, 1.0]}, l0=1, l1="1/3", max_users=2
     ),
+    "certificate": lambda: calibrate("optimal", 8, "0.01").certificate(),
+    "certificate of tight noise": lambda: calibrate("tight", 8, "0.01").certificate(),
+    "certificate of a selection": lambda: ExponentialMechanism(epsilon=8, sensitivity=1).certificate(3),
+    "certificate of a pair": lambda: Certificate.of_pair(["2/3", "1/3"], ["1/3", "2/3"], epsilon="1/2", delta="1/3"),
     "optimality": lambda: optimal(delta="1/10"),
     "optimality of a mean": lambda: optimal(objective="bayes", symmetries=()),
     "optimality of a sum": lambda: (
@@ -204,7 +210,7 @@ MAKERS: dict[str, Callable[[], Report]] = {
 MAKERS = {name: cache(make) for name, make in MAKERS.items()}
 RECOMPUTED = ("audit", "lddp", "generalization", "stability", "guesses", "sensitivity", "law")
 """Kinds of which numbers are computed again, from the report alone."""
-ALONE = ("composition", "optimality")
+ALONE = ("composition", "optimality", "certificate")
 """Kinds that prove their claim, with nothing else."""
 
 
@@ -431,6 +437,28 @@ FORGERIES: list[tuple[str, Callable[[dict[str, Any]], None], str]] = [
     ("optimality", at("world", "kind", to="all"), "unknown world"),
     ("optimality", at("world", "losses", 0, 0, to="1"), "the loss does not have a stated symmetry"),
     ("optimality of a sum", at("world", "reach", to=2), "the table is not private"),
+    ("certificate", forge(delta="1/101"), "the deltas are more than delta"),
+    ("certificate", forge(epsilon={"ratio": "1", "exponent": "7"}), "the levels are more than epsilon together"),
+    ("certificate", at("parts", "deletions", to="3"), "too few users are left out"),
+    ("certificate", at("parts", "inner_ratio", to="1/2"), "a factor is below 1"),
+    ("certificate", at("parts", "noise_delta", to="1/300"), "more than the level allows"),
+    ("certificate", at("table", 1, to="0"), "more than the level allows"),
+    ("certificate", at("table", -1, to="1"), "refusals"),
+    ("certificate", forge(subject="tight"), "too few users"),
+    ("certificate", forge(terms=1), "the levels are more than epsilon together"),
+    ("certificate", forge(second=["1"]), "a second table goes with a pair"),
+    ("certificate of tight noise", at("table", 0, to="0"), "differ by more"),
+    ("certificate of tight noise", forge(total="1"), "an end is more likely"),
+    ("certificate of a selection", forge(delta="1/2"), "a selection has no delta"),
+    ("certificate of a selection", at("parts", "candidates", to="99999999999999"), "theta is too small"),
+    ("certificate of a selection", at("parts", "sensitivity", to="2"), "the weights fall by more"),
+    ("certificate of a selection", at("parts", "sensitivity", to="1/2"), "a part that counts is no integer"),
+    ("certificate of a selection", at("parts", to={}), "parts are missing"),
+    ("certificate of a selection", forge(factor="3000"), "the factor is not certainly at most"),
+    ("certificate of a pair", forge(delta="0"), "the divergence is above delta"),
+    ("certificate of a pair", forge(delta="1"), "delta must be in"),
+    ("certificate of a pair", forge(delta="-1/3"), "delta is negative"),
+    ("certificate of a pair", forge(second=["1", "1", "1"]), "different numbers of outputs"),
 ]
 
 
@@ -465,6 +493,14 @@ EXTREME: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("sensitivity", forge(total_rows=10**4000, max_rows=10**4000)),
     ("sensitivity", forge(tables=10**4000, slack=f"1/{HUGE}")),
     ("violated sensitivity", forge(worst=[HUGE, HUGE, HUGE, HUGE], claim=[None, HUGE, None, None])),
+    ("certificate", forge(terms=10**4000)),
+    ("certificate", forge(terms=10**5, epsilon={"ratio": "1", "exponent": "0"})),
+    ("certificate", forge(epsilon={"ratio": "1", "exponent": "1" + "0" * 2000})),
+    ("certificate", forge(epsilon={"ratio": HUGE, "exponent": HUGE})),
+    ("certificate", forge(total=HUGE, factor=HUGE)),
+    ("certificate", forge(table=[HUGE])),
+    ("certificate of a selection", at("parts", "sensitivity", to="1" + "0" * 2000)),
+    ("certificate of a selection", at("parts", "beta", to="1/1" + "0" * 2000)),
     ("optimality", at("world", "n_users", to=10**4000)),
     ("optimality", at("world", "n_examples", to=10**9)),
     ("optimality", forge(total=HUGE, scale=HUGE)),

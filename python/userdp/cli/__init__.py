@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import commands, compose, demo, guesses, optimal, plan, sensitivity, table
+from userdp.cli import certificate, commands, compose, demo, guesses, optimal, plan, sensitivity, table
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of, require_writable
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -63,6 +63,7 @@ def _parser() -> Parser:
         compose.add_compose,
         optimal.add_optimal,
         plan.add_plan,
+        certificate.add_certificate,
         commands.add_verify,
         table.add_table,
         demo.add_demo,

@@ -33,8 +33,8 @@ FIRST_TERMS, MOST_TERMS = 32, 4096
 
 
 def _parts(code: Any) -> dict[str, Fraction]:
-    values.need(isinstance(code, dict), f"{code!r:.60} is no object")
-    return {name: values.fraction(value) for name, value in code.items()}
+    values.need(isinstance(code, dict) and set(code) <= {*PART_NAMES, *WITNESSES}, f"{code!r:.60} are no parts")
+    return {name: values.fraction(code[name]) for name in (*PART_NAMES, *WITNESSES) if name in code}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -165,7 +165,7 @@ class Certificate(Report):
         asked = [
             Fact("Subject", SUBJECTS[self.subject]),
             Fact("Entries of the table", in_digits(len(self.table))),
-            *(Fact(name, *number_text(value)) for name, value in self.parts.items() if name not in WITNESSES),
+            *(_fact(name, self.parts[name]) for name in PART_NAMES if name in self.parts),
         ]
         return [
             Section(
@@ -178,6 +178,20 @@ class Certificate(Report):
         ]
 
 
+def _fact(name: str, value: Fraction) -> Fact:
+    """One of the parts, in words."""
+    if value.denominator == 1 and name in WHOLE_PARTS:
+        return Fact(PART_NAMES[name], in_digits(value.numerator))
+    return Fact(PART_NAMES[name], *number_text(value))
+
+
+PART_NAMES = {
+    "noise_delta": "Share of delta for the noise",
+    "inner_delta": "Delta at which kept sets are compared",
+    "deletions": "Users left out",
+    "sensitivity": "Sensitivity, in steps of the scores",
+    "candidates": "Candidates, at most",
+}
 WITNESSES = ("beta", "low", "high", "theta", "precision", "inner_ratio", "inner_exponent")
 SUBJECTS = {
     **{name: f'DelStab, calibration "{name}"' for name in CALIBRATIONS},
@@ -258,18 +272,18 @@ def record_text(made: Certificate) -> str:
     terms = f"{_natural(made.terms)}%N"
     if made.subject in CALIBRATIONS:
         inner = _level(parts["inner_ratio"], parts["inner_exponent"])
-        words = (*common, _pair(parts["noise_delta"]), inner, _pair(parts["inner_delta"]),
-                 f"{_natural(parts['deletions'])}%num", terms, *tail)  # fmt: skip
-        return "Calibration " + "\n  ".join(words)
-    if made.subject == "noise":
-        return "NoiseTable " + "\n  ".join((*common, terms, *tail))
-    if made.subject == "pair":
-        return "PairTable " + "\n  ".join((*common, terms, *tail, _entries(made.second or ())))
-    whole = {name: _natural(parts[name]) for name in WHOLE_PARTS & set(parts)}
-    words = (promise, _pair(made.factor), terms, tail[0], f"{whole['sensitivity']}%N", f"{whole['candidates']}%num",
-             _pair(parts["beta"]), f"{whole['low']}%num", f"{whole['high']}%num", _pair(parts["theta"]),
-             f"{whole['precision']}%num", tail[1])  # fmt: skip
-    return "ChoiceTable " + "\n  ".join(words)
+        shares = (_pair(parts["noise_delta"]), inner, _pair(parts["inner_delta"]))
+        words = ["Calibration", *common, *shares, f"{_natural(parts['deletions'])}%num", terms, *tail]
+    elif made.subject == "noise":
+        words = ["NoiseTable", *common, terms, *tail]
+    elif made.subject == "pair":
+        words = ["PairTable", *common, terms, *tail, _entries(made.second or ())]
+    else:
+        whole = {name: _natural(parts[name]) for name in WHOLE_PARTS & set(parts)}
+        words = ["ChoiceTable", promise, _pair(made.factor), terms, tail[0], f"{whole['sensitivity']}%N"]
+        words += [f"{whole['candidates']}%num", _pair(parts["beta"]), f"{whole['low']}%num", f"{whole['high']}%num"]
+        words += [_pair(parts["theta"]), f"{whole['precision']}%num", tail[1]]
+    return "\n  ".join(words)
 
 
 CHECKERS = {
@@ -323,7 +337,7 @@ Proof. by move=> hE fK sens; exact: (noise_certified (c := numbers) hE accepted 
 Print Assumptions private_count.
 """
 _SELECTION = """\
-(** Up to {candidates} candidates 0, ..., k with scores of which none moves by more than {sensitivity}; lower is better. *)
+(** Up to {candidates} candidates 0, ..., k; no score moves by more than {sensitivity}, and lower is better. *)
 Theorem private_selection (F : realFieldType) (E : F) (k : nat) (I : finType) (U : Type)
     (score : {{ffun I -> U}} -> 'I_k.+1 -> nat) :
   is_level {promise} E -> (k.+1 <= nat_of_bin {candidates})%N ->
