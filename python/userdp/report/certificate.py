@@ -16,7 +16,6 @@ from userdp.checker import values
 from userdp.checker.certificates import CALIBRATIONS, MOST_ENTRIES, PARTS, WHOLE_PARTS, check_certificate
 from userdp.display import Fact, Section
 from userdp.display.numbers import in_digits, level_text, number_text
-from userdp.divergence import is_indistinguishable
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exact.pmf import PmfLike, fractions_of, masses_of, whole_multiples
@@ -117,6 +116,8 @@ class Certificate(Report):
         BudgetError
             For numbers that are too long to be checked.
         """
+        from userdp.divergence import is_indistinguishable
+
         level, probability = parse_level(epsilon), parse_delta(delta)
         if probability == 1:
             raise ValueError("delta must be < 1 here: at delta = 1 any two distributions are indistinguishable")
