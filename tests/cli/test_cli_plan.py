@@ -25,11 +25,13 @@ def example(name: str) -> list[str]:
     words += ["--alpha", str(min(task.largest_alpha, 1) / 2)] if task.has_alpha else []
     for each in task.parameters:
         if each.default is REQUIRED:
-            words.append(f"{each.name}={next(text for value, text in VALUES if accepted(each, value))}")
-    return words
+            words.append(f"{each.name}={next(value for value in VALUES if accepted(each, value))}")
+    return [*words, *MORE.get(name, [])]
 
 
-VALUES: list[tuple[Any, str]] = [(8, "8"), ("0.5", "0.5"), (2, "2")]
+VALUES: list[Any] = [8, "0.5", 2, 100, 1000]
+MORE = {"group_by": ["max_keys=2"]}
+"""What a task asks for where something else is left out."""
 
 
 def accepted(parameter: Any, value: Any) -> bool:
@@ -149,6 +151,8 @@ def test_tasks_are_listed(capsys: Captured) -> None:
     said = capsys.readouterr().out
     for task in TASKS.values():
         assert f"{task.name}: {task.question}" in said
+    assert "dimension: columns (default 1)" in said
+    assert "come from one distribution (default no)" in said
     assert main(["plan", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["tasks"]
     assert [each["task"] for each in listed] == list(TASKS)

@@ -138,7 +138,7 @@ def _list_tasks(options: argparse.Namespace) -> None:
 
 
 def _shown(value: Any) -> str:
-    return {True: "yes", False: "no", None: "none"}[value] if value in (True, False, None) else str(value)
+    return {"True": "yes", "False": "no", "None": "none"}.get(str(value), str(value))
 
 
 def _print(made: Plan) -> None:
