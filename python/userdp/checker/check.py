@@ -64,7 +64,7 @@ FIELDS = {
         "n_users deletions engine compatibility smallest_stable_size largest_size refusal_probability worst "
         "worst_divergence allowed_divergence spread distance advice"
     ),
-    "comparison": _names("task sizes rows best reason"),
+    "comparison": _names("task sizes rows best reason least bound"),
     "agreement": _names("agreed trials defaults probability confidence"),
     "certificate": CERTIFICATE_FIELDS,
     "composition": COMPOSITION_FIELDS,

@@ -490,8 +490,9 @@ _ROW = {"method", "protects", "noise", "worst_error", "needs", "note", "rate", "
 
 
 def _comparison(report: Mapping[str, Any]) -> None:
-    for name in ("task", "best", "reason"):
+    for name in ("task", "best", "reason", "bound"):
         _text(report[name])
+    need(report["least"] is None or count(report["least"], "least") > 0, "the least number of users must be > 0")
     for pair in _list(report["sizes"], "sizes"):
         name, code = _list(pair, "a size", 2)
         _text(name)

@@ -22,7 +22,8 @@ from userdp.exact.numbers import (
 from userdp.means.methods import METHODS
 from userdp.planning.groups import compare_groups
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, NotPlanned, Problem, Task
-from userdp.planning.sample_size import chosen, figures, planned, why_not
+from userdp.planning.problem_bounds import bound_of
+from userdp.planning.sample_size import chosen, fewest, figures, planned, why_not
 from userdp.planning.tasks import TASKS, task_of
 from userdp.planning.tasks.means import (
     MEAN,
@@ -222,9 +223,11 @@ def _users_needed(task: Task, problem: Problem) -> Comparison:
         Prediction(name, "user", None, None, note=f"not planned: {reason}") for name, reason in task.missing.items()
     ]
     found = planned(task, problem)
-    best = min(found, key=lambda row: row[2][0])[0].name if found else NOTHING
+    best = fewest(found, problem)[0].name if found else NOTHING
     reason = FEWEST if found else "each row says why"
-    return Comparison(task.name, problem.sizes, tuple(rows), best, reason)
+    least, why_none, about = bound_of(problem)
+    bound = about if least is not None else why_none
+    return Comparison(task.name, problem.sizes, tuple(rows), best, reason, least, bound)
 
 
 def _users(n_users: int) -> int:

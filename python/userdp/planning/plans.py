@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from typing import Any
 from userdp.display import Fact, Lines, Section, Shown, Table, render_page
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
-from userdp.exceptions import BudgetError
 from userdp.planning.comparison import compare_methods
-from userdp.planning.lower_bounds import lower_bound
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Problem, Task
-from userdp.planning.sample_size import SampleSize, chosen, figures, measure_of, planned, sample_size
+from userdp.planning.problem_bounds import bound_of
+from userdp.planning.sample_size import SampleSize, chosen, fewest, figures, measure_of, planned, sample_size
 from userdp.planning.tasks import task_of
 from userdp.report import Comparison
 
@@ -290,15 +288,15 @@ def plan(
         for _ in range(2):  # by the method that is best for a coarse answer, and by the one that is best for its
             found = planned(kind, at if wanted is None else at.at(alpha=wanted))
             if found:
-                wanted = _reached(kind, at, there, min(found, key=lambda row: row[2][0])[0].name) or wanted
+                wanted = _reached(kind, at, there, fewest(found, at)[0].name) or wanted
         if wanted is None:
             raise ValueError(f"n_users={there} are not enough for any alpha; give alpha for a plan that says why")
     problem = kind.problem(**given, alpha=wanted, values=parameters)
     found = planned(kind, problem)
     best = None
     if found:
-        best = sample_size(kind, problem, min(found, key=lambda row: row[2][0])[0].name)
-    least, no_bound, least_for = _bound(problem)
+        best = sample_size(kind, problem, fewest(found, problem)[0].name)
+    least, no_bound, least_for = bound_of(problem)
     return Plan(
         task=task,
         question=kind.question,
@@ -430,34 +428,6 @@ def _lines(task: Task, problem: Problem, best: SampleSize) -> dict[str, tuple[tu
                 points.append((m, users))
         lines[name] = tuple(points)
     return lines
-
-
-CALLED = {"n_points": "domain_size", "n_columns": "dimension"}
-"""What lower bounds call a parameter of a task."""
-
-
-def _bound(problem: Problem) -> tuple[int | None, str, str]:
-    """A number of people below which no method can do, or why none is known; and what it is about."""
-    if problem.task == "finite":
-        return None, "it depends on what the algorithm is to find out", ""
-    known = inspect.signature(lower_bound).parameters
-    named = ((CALLED.get(name, name), value) for name, value in problem.values)
-    given = {name: value for name, value in named if name in known and value is not None}
-    if problem.task == "selection":
-        given["agreement"] = (1 + Fraction(problem.alpha)) / 2
-    elif not math.isnan(problem.alpha):
-        given["alpha"] = problem.alpha
-    if task_of(problem.task).accuracy == "probability":
-        given["beta"] = problem.beta
-    if problem.task == "group_by":
-        given.setdefault("neighbors", "replace")
-    try:
-        found = lower_bound(problem.task, m=problem.m, epsilon=problem.epsilon, delta=problem.delta, **given)
-    except (ValueError, TypeError, BudgetError) as error:
-        return None, str(error), ""
-    if found.vacuous or found.n_users is None:
-        return None, "whether fewer people could do is open", ""
-    return found.n_users, "", found.holds_for
 
 
 def _explained(task: Task) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from userdp.display import Fact, Section, Shown, Table
 from userdp.exact.numbers import Delta, Epsilon, check_count
 from userdp.planning.problem import Task
-from userdp.planning.sample_size import chosen, figures, planned
+from userdp.planning.sample_size import chosen, fewest, figures, planned
 from userdp.planning.tasks import task_of
 
 if TYPE_CHECKING:
@@ -141,4 +141,4 @@ def regime_map(
 
 def _best(task: Task, problem: Any) -> str | None:
     found = planned(task, problem)
-    return min(found, key=lambda row: row[2][0])[0].name if found else None
+    return fewest(found, problem)[0].name if found else None

@@ -238,7 +238,7 @@ def sample_size(task: Task, problem: Problem, method: str = "auto") -> SampleSiz
         if not found:
             reasons = "; ".join(f"{way.name}: {why_not(figures(way, task, problem))}" for way in task.methods)
             raise ValueError(f"no method of {task.name!r} can be planned here: {reasons}")
-        way, numbers, (users, basis) = min(found, key=lambda row: row[2][0])
+        way, numbers, (users, basis) = fewest(found, problem)
     else:
         way = task.method(method)
         if not way.kept(problem):
@@ -275,6 +275,13 @@ def planned(task: Task, problem: Problem) -> list[tuple[Method, tuple[Figure, Fi
             if number is not None:
                 rows.append((way, numbers, number))
     return rows
+
+
+def fewest(
+    rows: list[tuple[Method, tuple[Figure, Figure, Figure], tuple[int, Kind]]], problem: Problem
+) -> tuple[Method, tuple[Figure, Figure, Figure], tuple[int, Kind]]:
+    """The method with the fewest users; of equal ones, the first that needs no promise."""
+    return min(rows, key=lambda row: (row[2][0], row[0].needs(problem) != "nothing"))
 
 
 def why_not(numbers: tuple[Figure, Figure, Figure]) -> str:

@@ -225,6 +225,11 @@ class Comparison(Report):
         The method that is recommended.
     reason : str
         Why.
+    least : int or None
+        A number of users with which no method keeps the accuracy for all users that `bound` is about. A calibrated
+        number, which is for users of one kind, may be below it.
+    bound : str
+        What the least number is about, or why there is none.
     """
 
     task: str
@@ -232,6 +237,8 @@ class Comparison(Report):
     rows: tuple[Prediction, ...]
     best: str
     reason: str
+    least: int | None = None
+    bound: str = ""
 
     KIND: ClassVar[str] = "comparison"
     WRITTEN: ClassVar[Mapping[str, Codec]] = {
@@ -240,6 +247,8 @@ class Comparison(Report):
         "rows": many(_PREDICTION),
         "best": TEXT,
         "reason": TEXT,
+        "least": optional(COUNT),
+        "bound": TEXT,
     }
 
     def __post_init__(self) -> None:
@@ -268,7 +277,11 @@ class Comparison(Report):
             numbers = "  ".join(f"{'-' if value is None else short(value):>11}" for value in found)
             text = f"{line.method:<{width}}  {line.protects:<8}  {numbers}  {line.needs}"
             lines.append(text + (f" ({line.note})" if line.note else ""))
-        return "\n".join([*lines, f"best: {self.best} ({self.reason})"])
+        lines.append(f"best: {self.best} ({self.reason})")
+        if not self._has_errors():
+            least = f"at least {self.least:,} users" if self.least is not None else "none"
+            lines.append(f"lower bound: {least}" + (f" ({self.bound})" if self.bound else ""))
+        return "\n".join(lines)
 
     def _has_errors(self) -> bool:
         return any(line.noise is not None for line in self.rows)
@@ -279,13 +292,18 @@ class Comparison(Report):
             return ("noise", lambda line: line.noise), ("worst error", lambda line: line.worst_error)
         return (
             ("users", lambda line: line.users),
+            ("times bound", self._gap),
             ("calibrated", lambda line: line.calibrated),
             ("proved", lambda line: line.proved),
             ("rate", lambda line: line.rate),
         )
 
+    def _gap(self, line: Prediction) -> float | None:
+        """How many times the least number of users a method needs."""
+        return None if line.users is None or not self.least else line.users / self.least
+
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [asdict(line) for line in self.rows]
+        return [asdict(line) | {"times_bound": self._gap(line)} for line in self.rows]
 
     def _sections(self) -> Sequence[Section]:
         columns = self._columns()
@@ -303,9 +321,15 @@ class Comparison(Report):
         table = Table(title, ("method", "protects", *(name for name, _ in columns), "needs", "note"), rows)
         asked = [Fact(name, str(value)) for name, value in self.sizes.items()]
         best = Fact("Recommended", f"{self.best} ({self.reason})")
+        known = [best]
+        if not self._has_errors():
+            least = "none is known" if self.least is None else f"at least {self.least:,}"
+            known.append(
+                Fact("Lower bound", f"{least}: {self.bound}" if self.bound else least)
+            )
         return [
             Section(
-                f"Methods for: {self.task}", facts=[("", [best]), ("Question", asked)], tables=[table], headline=[best]
+                f"Methods for: {self.task}", facts=[("", known), ("Question", asked)], tables=[table], headline=[best]
             )
         ]
 
