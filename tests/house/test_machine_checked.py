@@ -101,3 +101,11 @@ def test_all_files_are_compiled_and_nothing_is_assumed() -> None:
     assert re.search(words, "Axiom a : b.")
     for file in COQ.glob("*.v"):
         assert not re.search(words, file.read_text()), file
+
+
+@pytest.mark.parametrize("file", sorted(COQ.glob("*.v")), ids=lambda file: file.stem)
+def test_files_that_comments_name_exist(file: Path) -> None:
+    for named in re.findall(r"\b(?:docs|python|rust|tests)/[\w/]+\.\w+", file.read_text()):
+        assert (ROOT / named).is_file(), named
+    for named in re.findall(r"(?<![\w/])(\w+\.md)", file.read_text()):
+        assert (PROOFS / named).is_file(), named
