@@ -54,6 +54,16 @@ def points(simulation: Simulation, purpose: str, number: int) -> list[Point]:
     return [simulation.point(rng) for _ in range(number)]
 
 
+def between(rng: np.random.Generator, low: float, high: float) -> float:
+    """A number of a range, evenly on a logarithmic scale, with three digits."""
+    return float(f"{math.exp(rng.uniform(math.log(low), math.log(high))):.3g}")
+
+
+def whole(rng: np.random.Generator, low: int, high: int) -> int:
+    """An integer of a range, evenly on a logarithmic scale."""
+    return min(max(round(math.exp(rng.uniform(math.log(low), math.log(high)))), low), high)
+
+
 @dataclass(frozen=True)
 class Need:
     """The number of users that an accuracy needs, found by simulation."""

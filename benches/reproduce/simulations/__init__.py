@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from benches.reproduce.simulation import Simulation
+from benches.reproduce.simulations import thresholds
 
-SIMULATIONS: tuple[Simulation, ...] = ()
+SIMULATIONS: tuple[Simulation, ...] = (*thresholds.SIMULATIONS,)

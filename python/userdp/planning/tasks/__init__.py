@@ -10,6 +10,7 @@ from userdp.planning.problem import Task
 from userdp.planning.tasks.finite import FINITE
 from userdp.planning.tasks.means import MEAN
 from userdp.planning.tasks.selection import SELECTION
+from userdp.planning.tasks.thresholds import THRESHOLD
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
@@ -18,6 +19,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             MEAN,
             SELECTION,
             FINITE,
+            THRESHOLD,
         )
     }
 )
