@@ -91,6 +91,7 @@ def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int) ->
         "runs": runs,
         "seed": SEED,
     }
+    CALIBRATIONS.mkdir(exist_ok=True)
     path = CALIBRATIONS / f"{task}.json"
     shipped = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"methods": {}}
     shipped["methods"][method] = entry

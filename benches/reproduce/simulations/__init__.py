@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from benches.reproduce.simulation import Simulation
-from benches.reproduce.simulations import thresholds
+from benches.reproduce.simulations import pac, thresholds
 
-SIMULATIONS: tuple[Simulation, ...] = (*thresholds.SIMULATIONS,)
+SIMULATIONS: tuple[Simulation, ...] = (
+    *thresholds.SIMULATIONS,
+    *pac.SIMULATIONS,
+)

@@ -9,6 +9,7 @@ from userdp.exact.numbers import short_repr
 from userdp.planning.problem import Task
 from userdp.planning.tasks.finite import FINITE
 from userdp.planning.tasks.means import MEAN
+from userdp.planning.tasks.pac import AGNOSTIC, PAC
 from userdp.planning.tasks.selection import SELECTION
 from userdp.planning.tasks.thresholds import THRESHOLD
 
@@ -20,6 +21,8 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             SELECTION,
             FINITE,
             THRESHOLD,
+            PAC,
+            AGNOSTIC,
         )
     }
 )

@@ -173,8 +173,8 @@ THRESHOLD = Task(
         ),
     ),
     data=(
-        f"examples are spread evenly over {PLACES} neighboring points among n_points, the label changes in their middle, "
-        "and a part eta of the labels is wrong"
+        f"examples are spread evenly over {PLACES} neighboring points among n_points, the label changes in their "
+        "middle, and a part eta of the labels is wrong"
     ),
     largest_alpha=0.5,
 )

@@ -1,0 +1,425 @@
+"""Planning the choice of a hypothesis from a finite class, with labels that one of them explains or that none does."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from userdp.exceptions import BudgetError
+from userdp.learners.tolerance import LEFT_OVER, T_SHARE, candidates_for_t
+from userdp.mechanisms import ApproximatePrivateMode
+from userdp.mechanisms.mode import binomial_window
+from userdp.planning.chances import (
+    FLIPPED,
+    Floats,
+    binomial,
+    misses,
+    of_one_record,
+    of_records,
+    rate_row,
+    rounded_up,
+    selection_users,
+    term,
+    users_for,
+)
+from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, between, counts_from
+
+FARTHER = 2
+"""Hypotheses of the reference data are worse than the best one by so many times alpha."""
+DRAWS, SEED = 512, 7
+MOST_DRAWN = 512
+"""Of more hypotheses than that, so many are drawn, and each stands for several."""
+MOST_ROWS = 2**12
+
+
+def disagreement(alpha: float, eta: float = 0.0) -> float:
+    """On which part of the examples of the reference data a bad hypothesis says something else than the best one."""
+    part = FARTHER * alpha / (1 - 2 * eta)
+    if part >= 1:
+        raise NotPlanned(f"simulated for alpha below {(1 - 2 * eta) / FARTHER:g} only, where hypotheses can be so bad")
+    return part
+
+
+def rows_that_count(m: int, alpha: float) -> int:
+    """Of each user: see `userdp.learners.RealizablePACClassifier`."""
+    return min(m, math.floor(1 / alpha))
+
+
+# Realizable: the best hypothesis fails nobody, and each of the others fails users independently.
+
+
+@lru_cache(maxsize=64)
+def _laguerre() -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.laguerre.laggauss(40)
+    return nodes, weights
+
+
+def realizable_failure(n: int, candidates: int, epsilon: float, failing: float) -> float:
+    """The probability that one of the bad hypotheses is drawn, each of which fails Bin(n, failing) users."""
+    if candidates <= FLIPPED:
+        # The integral of (1 - h + h u)^(k - 1) over u is what the best one has, with h a bad one's mean coin.
+        heads = math.exp(n * math.log1p(failing * math.expm1(-epsilon / 2)))
+        log_tails = math.log1p(-heads) if heads < 1 else -math.inf
+        return 1 + math.expm1(candidates * log_tails) / (candidates * heads)
+    # 1 / (1 + sum W) is the integral of exp(-s) exp(-s sum W), and the W are independent.
+    failed, masses = (np.array([float(n)]), np.ones(1)) if failing >= 1 else binomial_window(n, 1 - failing)
+    nodes, weights = _laguerre()
+    lost = np.expm1(-nodes[:, None] * np.exp(-epsilon / 2 * failed)) @ masses
+    return float(1 - np.exp((candidates - 1) * np.log1p(np.maximum(lost, -1 + 1e-15))) @ weights)
+
+
+def users_of_realizable(problem: Problem) -> float:
+    """Users for which `RealizablePACClassifier` draws a bad hypothesis with probability beta, on reference data."""
+    size, wrong = problem["n_hypotheses"], disagreement(problem.alpha)
+    failing = 1 - (1 - wrong) ** rows_that_count(problem.m, problem.alpha)
+    return users_for(lambda n: realizable_failure(n, size, problem.rate, failing), problem.beta)
+
+
+def proved_realizable(problem: Problem) -> int:
+    """The number of `RealizablePACClassifier.users_needed`."""
+    # This needs scikit-learn, which planning does not.
+    from userdp.concepts import Thresholds
+    from userdp.learners import RealizablePACClassifier
+
+    model = RealizablePACClassifier(
+        epsilon=problem.epsilon,
+        concepts=Thresholds(problem["n_hypotheses"] - 1),
+        m=problem.m,
+        alpha=problem.alpha,
+        beta=problem.beta,
+    )
+    try:
+        return model.users_needed()
+    except ValueError as error:
+        raise NotPlanned(str(error)) from None
+
+
+def _grouped_realizable(problem: Problem) -> float:
+    return of_records(lambda each: float(proved_realizable(each)))(problem)
+
+
+# Correlated sampling: users vote with the exponential race of one public seed, and a mode is selected.
+
+
+def gamma_of(size: int, alpha: float) -> float:
+    """The default of `CorrelatedSamplingClassifier`, whose own beta is 0.1 by default."""
+    return math.log(size / 0.1) / alpha
+
+
+@lru_cache(maxsize=256)
+def _agreements(size: int, m: int, alpha: float) -> Floats:
+    """For seeds drawn once: how likely a user votes for the best hypothesis."""
+    rng = np.random.default_rng(SEED)
+    race = np.log(rng.exponential(size=(DRAWS, size)))
+    # A bad hypothesis with c mistakes loses where -gamma c / m - ln E < -ln E of the best one.
+    needed = (race[:, :1] - race[:, 1:]) * m / gamma_of(size, alpha)
+    tails = np.cumsum(binomial(m, disagreement(alpha))[::-1])[::-1]
+    least = np.clip(np.floor(needed).astype(np.int64) + 1, 0, m + 1)
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(np.append(np.minimum(tails, 1.0), 0.0))
+    agreed: Floats = np.exp(logarithms[least].sum(axis=1))
+    return agreed
+
+
+def users_of_correlated(problem: Problem) -> float:
+    """Users for which `CorrelatedSamplingClassifier` misses the best hypothesis with probability beta."""
+    if not problem.delta:
+        raise NotPlanned("it needs delta > 0, as votes are selected by a threshold")
+    if problem.m > MOST_ROWS:
+        raise NotPlanned(f"simulated for m up to {MOST_ROWS} only")
+    size = problem["n_hypotheses"]
+    if size > MOST_DRAWN:
+        raise NotPlanned(f"simulated for n_hypotheses up to {MOST_DRAWN} only")
+    agreed = _agreements(size, problem.m, problem.alpha)
+    if (agreed < 0.5).mean() > problem.beta / 2:
+        raise NotPlanned("users with so few records do not agree: raise m, or take a method that scores hypotheses")
+    try:
+        half_width = ApproximatePrivateMode(epsilon=problem.epsilon, delta=problem.delta).half_width
+    except (ValueError, BudgetError) as error:
+        raise NotPlanned(str(error)) from None
+    noise = np.arange(-half_width, half_width + 1)
+    chances = np.exp(-problem.rate / 2 * np.abs(noise))
+    chances /= chances.sum()
+
+    def failure(n: int) -> float:
+        below = np.empty(len(agreed))
+        for place, part in enumerate(agreed):
+            votes = np.cumsum(binomial(n, float(part)))
+            most = half_width + 1 - noise
+            below[place] = np.where(most < 0, 0.0, votes[np.clip(most, 0, n)]) @ chances
+        return float(below.mean())
+
+    return users_for(failure, problem.beta, 2**13)
+
+
+# Agnostic: a part eta of the labels is wrong. A user's mistakes by the best hypothesis are Y ~ Bin(m, eta). A bad one
+# has Y - Bin(Y, p) + Bin(m - Y, p) of them, independently given Y.
+
+
+def changes(y: int, m: int, p: float) -> Floats:
+    """The probabilities of Bin(m - y, p) - Bin(y, p), from -y to m - y."""
+    found: Floats = np.convolve(binomial(y, p)[::-1], binomial(m - y, p))
+    return found
+
+
+@lru_cache(maxsize=32)
+def _agnostic(m: int, p: float, eta: float, tau: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """By Y: its probabilities; for each t, how likely a bad one fails; mean and variance of the clipped change."""
+    tolerated = candidates_for_t(m)
+    fails = np.zeros((m + 1, len(tolerated)))
+    mean, variance = np.zeros(m + 1), np.zeros(m + 1)
+    for y in range(m + 1):
+        chances, change = changes(y, m, p), np.arange(-y, m - y + 1)
+        above = np.append(np.cumsum(chances[::-1])[::-1], 0.0)
+        fails[y] = [above[t + 1] for t in tolerated]
+        clipped = np.clip(change, -tau, tau)
+        mean[y] = chances @ clipped
+        variance[y] = chances @ (clipped - mean[y]) ** 2
+    return binomial(m, eta), np.clip(fails, 0, 1), mean, np.maximum(variance, 0)
+
+
+@lru_cache(maxsize=8)
+def _normals(m: int, drawn: int) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(SEED)
+    return rng.standard_normal((DRAWS, m + 1)), rng.standard_normal((DRAWS, drawn))
+
+
+def _histograms(n: int, chances: Floats, normal: Floats) -> Floats:
+    """Users by Y: normal approximations of multinomial numbers."""
+    roots = np.sqrt(chances)
+    centered = normal * roots - (normal @ roots)[:, None] * chances
+    found: Floats = np.maximum(n * chances + math.sqrt(n) * centered, 0)
+    return found
+
+
+def draw_of_score(least: Floats, n_users: float, rate: float) -> Floats:
+    """Probabilities of the candidates for t, the first axis, in the method "score"."""
+    target = math.floor(n_users * LEFT_OVER)
+    before = np.concatenate([np.full((1, *least.shape[1:]), n_users), least[:-1]])
+    crossing = np.maximum(np.maximum(target - before, least - target), 0)
+    chances = np.exp(-float(T_SHARE) * rate / 2 * (crossing - crossing.min(axis=0)))
+    found: Floats = chances / chances.sum(axis=0)
+    return found
+
+
+def miss_of_score(scores: Floats, n_users: float, rate: float, *, log_sizes: Floats, flips: bool) -> Floats:
+    """The probability of a hypothesis that is not the first, for scores of shape (ts, ..., hypotheses)."""
+    bad = np.arange(scores.shape[-1]) > 0
+    if len(scores) == 1:
+        return misses(scores[0], rate / 2, bad, log_sizes=log_sizes, flips=flips)
+    chances = draw_of_score(scores.min(axis=-1), n_users, rate)
+    last = (1 - float(T_SHARE)) * rate / 2
+    found: Floats = (chances * misses(scores, last, bad, log_sizes=log_sizes, flips=flips)).sum(axis=0)
+    return found
+
+
+def _sizes(candidates: int) -> Floats:
+    """Logarithms of what each drawn hypothesis stands for, the best one first."""
+    drawn = min(candidates - 1, MOST_DRAWN)
+    return np.concatenate([[0.0], np.full(drawn, math.log((candidates - 1) / drawn))])
+
+
+def _check_rows(problem: Problem) -> None:
+    if problem.m > MOST_ROWS:
+        raise NotPlanned(f"simulated for m up to {MOST_ROWS} only")
+
+
+def users_of_score(problem: Problem) -> float:
+    """Users for which the method "score" draws a bad hypothesis with probability beta, on reference data."""
+    _check_rows(problem)
+    m, eta, size = problem.m, problem["eta"], problem["n_hypotheses"]
+    by_y, fails, _, _ = _agnostic(m, disagreement(problem.alpha, eta), eta, m)
+    sizes, tolerated = _sizes(size), candidates_for_t(m)
+    normal, independent = _normals(m, len(sizes) - 1)
+    best = np.array([np.arange(m + 1) > t for t in tolerated], dtype=np.float64)
+
+    def failure(n: int) -> float:
+        users = _histograms(n, by_y, normal)
+        scores = np.empty((len(tolerated), DRAWS, len(sizes)))
+        for place in range(len(tolerated)):
+            fail = fails[:, place]
+            scores[place, :, 0] = users @ best[place]
+            spread = np.sqrt(users @ (fail * (1 - fail)))
+            scores[place, :, 1:] = (users @ fail)[:, None] + spread[:, None] * independent
+        flips = size <= FLIPPED
+        found = miss_of_score(np.clip(scores, 0, n), n, problem.rate, log_sizes=sizes, flips=flips)
+        return float(found.mean())
+
+    return users_for(failure, problem.beta)
+
+
+def tau_of(alpha: float, m: int) -> int:
+    """The default tau of the method "pairwise"."""
+    from userdp.learners.clipped_pairwise import clipping_bound
+
+    return math.ceil(clipping_bound(alpha, m))
+
+
+def users_of_pairwise(problem: Problem) -> float:
+    """The same for the method "pairwise"; where nothing would be clipped, it compares totals."""
+    _check_rows(problem)
+    m, eta, size = problem.m, problem["eta"], problem["n_hypotheses"]
+    tau = min(tau_of(problem.alpha, m), m)
+    by_y, _, mean, variance = _agnostic(m, disagreement(problem.alpha, eta), eta, tau)
+    sizes = _sizes(size)
+    normal, independent = _normals(m, len(sizes) - 1)
+    bad = np.arange(len(sizes)) > 0
+
+    def failure(n: int) -> float:
+        users = _histograms(n, by_y, normal)
+        totals = (users @ mean)[:, None] + np.sqrt(users @ variance)[:, None] * independent
+        # Clipped, the best one's score is the largest of the negative totals, at twice the sensitivity.
+        best = np.zeros(DRAWS) if tau >= m else -totals.min(axis=1)
+        rate = problem.rate / (2 * (m if tau >= m else 2 * tau))
+        scores = np.concatenate([best[:, None], totals], axis=1)
+        return float(misses(scores, rate, bad, log_sizes=sizes, flips=size <= FLIPPED).mean())
+
+    return users_for(failure, problem.beta)
+
+
+def _proved_agnostic(problem: Problem) -> float:
+    # Hoeffding's inequality for each hypothesis.
+    size = problem["n_hypotheses"]
+    return selection_users(problem, math.log(size), math.sqrt(math.log(4 * size / problem.beta) / 2))
+
+
+def _no_queries(problem: Problem) -> int:
+    raise NotPlanned("its users depend on its algorithm: query_parameters and measure_agreement of userdp.stability")
+
+
+def _no_surrogate(problem: Problem) -> int:
+    raise NotPlanned("half of its budget estimates the least error in many rounds; 'score' needs fewer in all trials")
+
+
+HYPOTHESES = Parameter("n_hypotheses", "how many hypotheses the class has", counts_from(2, 2**40))
+EXPLAINED = "[GKKMMZ23, Lemma 22], the constants of RealizablePACClassifier.users_needed"
+EXPLAINED_DATA = (
+    "one hypothesis is right, and each of the others is wrong on 2 alpha of the examples, independently of each other"
+)
+
+PAC = Task(
+    name="pac",
+    question="the hypothesis of a finite class that explains all labels",
+    measure="the error",
+    parameters=(HYPOTHESES,),
+    methods=(
+        Method(
+            "realizable",
+            "RealizablePACClassifier()",
+            needs=lambda problem: "labels that some hypothesis explains, but for alpha / 100 of the examples",
+            row="GKKMMZ23: Table 1, PAC learning, users, this paper",
+            rate=rate_row("pac", representation_dimension=lambda problem: math.log(problem["n_hypotheses"])),
+            theorem=EXPLAINED,
+            proved=proved_realizable,
+            terms=term(users_of_realizable),
+        ),
+        Method(
+            "correlated sampling",
+            "CorrelatedSamplingClassifier()",
+            needs=lambda problem: "labels that some hypothesis explains",
+            terms=term(users_of_correlated),
+        ),
+        Method(
+            "statistical queries",
+            "StatisticalQueryClassifier(algorithm=...)",
+            theorem="[GKM21, Theorem 5]",
+            proved=_no_queries,
+        ),
+        Method(
+            "one record per person",
+            "RealizablePACClassifier() on the first record of each user",
+            theorem=EXPLAINED,
+            proved=lambda problem: proved_realizable(problem.at(m=1)),
+            terms=term(of_one_record(users_of_realizable)),
+            baseline="one record per person",
+        ),
+        Method(
+            "group privacy",
+            "RealizablePACClassifier(epsilon=epsilon / m) where each record is a user",
+            theorem=EXPLAINED,
+            proved=rounded_up(_grouped_realizable),
+            terms=term(of_records(users_of_realizable)),
+            baseline="group privacy",
+        ),
+        Method(
+            "per-user clipping",
+            "a draw by sums of users' mean numbers of mistakes, each in [0, 1]",
+            theorem=EXPLAINED,
+            proved=rounded_up(_grouped_realizable),
+            terms=term(of_records(users_of_realizable)),
+            baseline="per-user clipping",
+        ),
+    ),
+    data=EXPLAINED_DATA,
+    largest_alpha=0.5,
+)
+
+THEOREM = "Hoeffding's inequality for every hypothesis, and the tail of the exponential mechanism"
+
+AGNOSTIC = Task(
+    name="agnostic",
+    question="nearly the best hypothesis of a finite class, whatever the labels are",
+    measure="the error in excess of the least one",
+    parameters=(
+        HYPOTHESES,
+        Parameter("eta", "the least error, for calibrated numbers", between(0, 0.49), 0.1),
+        Parameter("vc_dimension", "of the class, for rates; by default log2 of its size", counts_from(1), None),
+    ),
+    methods=(
+        Method(
+            "score",
+            "AgnosticPACClassifier(method='score')",
+            terms=term(users_of_score),
+        ),
+        Method(
+            "pairwise",
+            "AgnosticPACClassifier(method='pairwise')",
+            terms=term(users_of_pairwise),
+        ),
+        Method(
+            "surrogate",
+            "AgnosticPACClassifier(method='surrogate')",
+            row="LWY24: Table 1, arbitrary class",
+            rate=rate_row(
+                "agnostic",
+                representation_dimension=lambda problem: math.log(problem["n_hypotheses"]),
+                vc_dimension=lambda problem: (
+                    problem["vc_dimension"] or max(1, math.floor(math.log2(problem["n_hypotheses"])))
+                ),
+            ),
+            theorem="[LWY24, Theorem 4.6]",
+            proved=_no_surrogate,
+        ),
+        Method(
+            "one record per person",
+            "AgnosticPACClassifier() on the first record of each user",
+            theorem=THEOREM,
+            proved=rounded_up(of_one_record(_proved_agnostic)),
+            terms=term(of_one_record(users_of_score)),
+            baseline="one record per person",
+        ),
+        Method(
+            "group privacy",
+            "AgnosticPACClassifier(epsilon=epsilon / m) where each record is a user",
+            theorem=THEOREM,
+            proved=rounded_up(of_records(_proved_agnostic)),
+            terms=term(of_records(users_of_score)),
+            baseline="group privacy",
+        ),
+        Method(
+            "per-user clipping",
+            "AgnosticPACClassifier(method='pairwise') where nothing is clipped: sums of users' mistakes",
+            theorem=THEOREM,
+            proved=rounded_up(of_records(_proved_agnostic)),
+            terms=term(of_records(users_of_score)),
+            baseline="per-user clipping",
+        ),
+    ),
+    data=(
+        "the best hypothesis is wrong on a part eta of the examples, and each of the others says something else on so "
+        "many, independently of each other, that its error is larger by 2 alpha"
+    ),
+    largest_alpha=0.5,
+)
