@@ -118,14 +118,22 @@ def _crossing(seen: list[tuple[int, float, float]]) -> tuple[float, float]:
     if len(used) < 2:
         best = min(seen, key=lambda row: abs(math.log(max(row[1], 1e-9))))
         return float(best[0]), float(best[0]) / 4
-    x, y, error = (np.array(column) for column in zip(*used, strict=True))
+    x, y, spreads = (np.array(column) for column in zip(*used, strict=True))
     # What is near the crossing tells most.
-    weight = 1 / (error**2 + (y / 4) ** 2)
+    weight = 1 / (spreads**2 + (y / 4) ** 2)
     center = np.average(x, weights=weight)
     slope = np.average((x - center) * (y - np.average(y, weights=weight)), weights=weight) / max(
         np.average((x - center) ** 2, weights=weight), 1e-12
     )
     slope = min(slope, -0.3)
     at = center - np.average(y, weights=weight) / slope
-    spread = math.sqrt(1 / float(np.sum(1 / error**2))) / abs(slope)
+    # Where failures fall steeply no line fits: the crossing is between what is surely too few and surely enough.
+    last = max((place for place, (_, ratio, error) in enumerate(seen) if ratio - 3 * error > 1), default=-1)
+    later = (row for row in seen[last + 1 :] if row[1] + 3 * row[2] < 1)
+    first = next(later, None)
+    if last >= 0 and first is not None:
+        (n, above, _), (larger, below, _) = seen[last], first
+        if not math.log(n) <= at <= math.log(larger):
+            at = math.log(n) + math.log(above) / math.log(above / max(below, 1e-9)) * math.log(larger / n)
+    spread = math.sqrt(1 / float(np.sum(1 / spreads**2))) / abs(slope)
     return math.exp(at), math.exp(at) * spread

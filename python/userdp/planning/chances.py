@@ -132,8 +132,10 @@ def selection_users(problem: Problem, log_candidates: float, deviations: float) 
     exponential mechanism, on counts of errors, misses the least one by 2 (log_candidates + ln(2 / beta)) / epsilon
     with probability beta / 2 at most. Permute-and-flip is no worse.
     """
-    from userdp.estimators.selection import check_likely_enough
-
+    try:
+        from userdp.estimators.selection import check_likely_enough
+    except ImportError as error:  # it needs scikit-learn, which the rest of planning does not
+        raise NotPlanned(str(error)) from None
     try:
         # A third of this beta is for the draw there, and half of it is here.
         check_likely_enough(problem.beta, math.ceil(math.exp(log_candidates)), positive_epsilon(problem.rate))

@@ -79,9 +79,11 @@ def users_of_realizable(problem: Problem) -> float:
 
 def proved_realizable(problem: Problem) -> int:
     """The number of `RealizablePACClassifier.users_needed`."""
-    # This needs scikit-learn, which planning does not.
-    from userdp.concepts import Thresholds
-    from userdp.learners import RealizablePACClassifier
+    try:
+        from userdp.concepts import Thresholds
+        from userdp.learners import RealizablePACClassifier
+    except ImportError as error:  # it needs scikit-learn, which the rest of planning does not
+        raise NotPlanned(str(error)) from None
 
     model = RealizablePACClassifier(
         epsilon=problem.epsilon,
@@ -252,8 +254,10 @@ def users_of_score(problem: Problem) -> float:
 
 def tau_of(alpha: float, m: int) -> int:
     """The default tau of the method "pairwise"."""
-    from userdp.learners.clipped_pairwise import clipping_bound
-
+    try:
+        from userdp.learners.clipped_pairwise import clipping_bound
+    except ImportError as error:  # it needs scikit-learn, which the rest of planning does not
+        raise NotPlanned(str(error)) from None
     return math.ceil(clipping_bound(alpha, m))
 
 
@@ -290,7 +294,7 @@ def _no_queries(problem: Problem) -> int:
 
 
 def _no_surrogate(problem: Problem) -> int:
-    raise NotPlanned("half of its budget estimates the least error in many rounds; 'score' needs fewer in all trials")
+    raise NotPlanned("half of its budget estimates the least error in rounds, for which no number of users is known")
 
 
 HYPOTHESES = Parameter("n_hypotheses", "how many hypotheses the class has", counts_from(2, 2**40))
