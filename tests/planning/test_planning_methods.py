@@ -234,7 +234,7 @@ def test_homogeneous_is_a_bool() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"task": "pac"}, "task must be one of 'mean'"),
+        ({"task": "poetry"}, "task must be one of 'mean'"),
         ({"method": "median"}, "method must be 'auto' or one of"),
         ({"alpha": 0}, "alpha must be > 0"),
         ({"m": 0}, "m must be at least 1"),
