@@ -11,7 +11,7 @@ from typing import Any
 from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, counts_from
+from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, Terms, counts_from
 from userdp.planning.rates import rate
 from userdp.protocols import local, shuffle
 
@@ -157,6 +157,11 @@ def _rate(row: str, problem: Problem) -> Mapping[str, float]:
     return dict(rate("selection", row=row, model=MODELS[row], **sizes).terms)
 
 
+def _exact(find: Callable[[Problem], int]) -> Callable[[Problem], Terms]:
+    """The proved number as the one term: simulations say how far it is above what users of one kind need."""
+    return lambda problem: {"proved": float(find(problem))}
+
+
 PURE = "GKM21: Theorem 30, one item that nearly all users hold, users"
 APPROXIMATE = "GKM21: Theorem 25, one item that nearly all users hold, users"
 LOCAL = "GKM21: Theorem 29, one item that nearly all users hold, users"
@@ -178,6 +183,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=partial(_by_weights, "permute-and-flip"),
+            terms=_exact(partial(_by_weights, "permute-and-flip")),
         ),
         Method(
             "central, exponential",
@@ -186,6 +192,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=partial(_by_weights, "exponential"),
+            terms=_exact(partial(_by_weights, "exponential")),
         ),
         Method(
             "central, planned table",
@@ -202,6 +209,7 @@ SELECTION = Task(
             rate=partial(_rate, APPROXIMATE),
             theorem=EXACT,
             proved=_by_threshold,
+            terms=_exact(_by_threshold),
         ),
         Method(
             "shuffled, histogram",
@@ -218,6 +226,7 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.SubsetSelection),
+            terms=_exact(partial(_by_reports, local.SubsetSelection)),
         ),
         Method(
             "local, Hadamard response",
@@ -226,6 +235,7 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.HadamardResponse),
+            terms=_exact(partial(_by_reports, local.HadamardResponse)),
         ),
         Method(
             "local, randomized response",
@@ -234,6 +244,7 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.KRandomizedResponse),
+            terms=_exact(partial(_by_reports, local.KRandomizedResponse)),
         ),
         Method(
             "local, bit by bit",
