@@ -209,7 +209,6 @@ SELECTION = Task(
             rate=partial(_rate, APPROXIMATE),
             theorem=EXACT,
             proved=_by_threshold,
-            terms=_exact(_by_threshold),
         ),
         Method(
             "shuffled, histogram",
@@ -226,7 +225,6 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.SubsetSelection),
-            terms=_exact(partial(_by_reports, local.SubsetSelection)),
         ),
         Method(
             "local, Hadamard response",
@@ -235,7 +233,6 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.HadamardResponse),
-            terms=_exact(partial(_by_reports, local.HadamardResponse)),
         ),
         Method(
             "local, randomized response",
@@ -244,7 +241,6 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.KRandomizedResponse),
-            terms=_exact(partial(_by_reports, local.KRandomizedResponse)),
         ),
         Method(
             "local, bit by bit",

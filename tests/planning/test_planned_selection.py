@@ -1,0 +1,126 @@
+"""Plans of selections: against exact probabilities, recorded simulations, published numbers and hostile arguments."""
+
+from __future__ import annotations
+
+import csv
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from userdp import LogRatio
+from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
+from userdp.planning import compare_methods, user_complexity
+
+NEEDS = Path(__file__).resolve().parents[2] / "benches" / "reproduce" / "needs"
+CALIBRATED = ("central, exponential", "central, permute-and-flip")
+
+
+def plan(method: str, **changes: Any) -> Any:
+    given: dict[str, Any] = {"m": 1, "epsilon": 1, "alpha": 0.8, "beta": Fraction(1, 30), "n_items": 3}
+    return user_complexity("selection", method=method, **(given | changes))
+
+
+def exact_failure(method: Any, n: int, share: Fraction, n_items: int, epsilon: Any) -> Fraction:
+    """Over the users and the draw, from the pmf of the release, in fractions."""
+    selection = PurePrivateMode(epsilon=epsilon, n_items=n_items, mechanism=method)
+    return sum(
+        (
+            math.comb(n, k) * share**k * (1 - share) ** (n - k) * (1 - selection.pmf({0: k, 1: n - k}).fractions()[0])
+            for k in range(n + 1)
+        ),
+        Fraction(0),
+    )
+
+
+@pytest.mark.parametrize("method", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize(("n_items", "epsilon"), [(2, 1), (3, Fraction(1, 2)), (8, LogRatio(2))])
+def test_the_number_is_enough_and_one_below_is_not(method: str, n_items: int, epsilon: Any) -> None:
+    found = plan(f"central, {method}", n_items=n_items, epsilon=epsilon, beta=0.1, alpha=0.75)
+    share, accepted = Fraction(7, 8), Fraction(0.1)
+    assert found.basis == "proved"
+    assert exact_failure(method, found.n_users, share, n_items, epsilon) <= accepted
+    below = [exact_failure(method, found.n_users - step, share, n_items, epsilon) for step in (1, 2)]
+    assert max(below) > accepted
+
+
+def test_published_numbers() -> None:
+    """At a third of 0.1, agreement 0.9 and epsilon 1: numbers that were computed elsewhere."""
+    for n_items, known in ((2, 10), (3, 11), (16, 15)):
+        assert plan("central, exponential", alpha=0.8, beta=0.1 / 3, n_items=n_items).proved.value == known
+    # The bound by two thresholds takes 81 users, and the exact law fewer.
+    found = plan("central, threshold", delta=1e-6, beta=0.1 / 3).proved.value
+    selection = ApproximatePrivateMode(epsilon=1, delta=1e-6)
+    assert found == selection.users_needed(agreement=Fraction(9, 10), beta=0.1) <= 81
+
+
+@pytest.mark.parametrize("method", CALIBRATED)
+def test_calibrated_numbers_are_near_fresh_simulations(method: str) -> None:
+    name = "selection " + method + ".csv"
+    with (NEEDS / name.replace(" ", "-").replace(",", "")).open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["purpose"] == "test"]
+    assert len(rows) >= 6
+    for row in rows:
+        found = plan(
+            method,
+            m=int(row["m"]),
+            n_items=int(row["n_items"]),
+            **{key: float(row[key]) for key in ("epsilon", "alpha", "beta")},
+        )
+        if found.calibrated.value is None:  # beyond the range of all points that were simulated
+            assert "simulated for" in found.calibrated.reason
+            continue
+        assert abs(found.calibrated.value / float(row["n_users"]) - 1) <= 0.25
+        assert found.calibrated.error <= 0.25
+
+
+def test_levels_in_any_form_have_one_plan() -> None:
+    numbers = {plan("central, exponential", epsilon=level).n_users for level in (1, 1.0, "1", Fraction(1))}
+    assert len(numbers) == 1
+    assert plan("central, exponential", epsilon=LogRatio(3)).n_users <= numbers.pop()
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_every_way_is_a_row(delta: float) -> None:
+    table = compare_methods("selection", alpha=0.5, m=4, epsilon=1, delta=delta, n_items=9)
+    rows = {row.method: row for row in table.rows}
+    assert {"group privacy", "per-user clipping", "one record per person"} <= set(rows)
+    for row in rows.values():
+        assert row.users is not None or row.note
+    for name in ("central, threshold", "shuffled, histogram"):
+        assert (rows[name].users is None) == (delta == 0)
+        if not delta:
+            assert "delta must be > 0" in rows[name].note
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"m": 0}, ValueError, "m must be at least 1"),
+    ({"m": 1.5}, TypeError, "m must be"),
+    ({"alpha": 1}, ValueError, "alpha must be below 1"),
+    ({"alpha": 0}, ValueError, "alpha must be"),
+    ({"alpha": math.nan}, ValueError, "alpha must be"),
+    ({"alpha": None}, TypeError, "alpha is needed"),
+    ({"beta": 0}, ValueError, "beta must be"),
+    ({"beta": 1}, ValueError, "beta must be"),
+    ({"epsilon": 0}, ValueError, "epsilon must be"),
+    ({"epsilon": math.inf}, ValueError, "epsilon must be"),
+    ({"delta": 1.5}, ValueError, "delta must be"),
+    ({"n_items": 1}, ValueError, "n_items must be at least 2"),
+    ({"n_items": 2**25}, ValueError, "n_items must be at most"),
+    ({"n_items": "3"}, TypeError, "n_items must be"),
+    ({"method": "quickest"}, ValueError, "method must be 'auto' or one of"),
+    ({"n_apples": 3}, TypeError, "n_apples is no parameter"),
+]
+
+
+@pytest.mark.parametrize(("change", "kind", "message"), BAD, ids=[str(place) for place in range(len(BAD))])
+def test_bad_input(change: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        plan(**({"method": "central, exponential"} | change))
+
+
+def test_unknown_tasks_are_told_the_known() -> None:
+    with pytest.raises(ValueError, match=r"task must be one of .*'selection'"):
+        user_complexity("elections", m=1, epsilon=1, alpha=0.5)
