@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from benches.reproduce.curves import CURVES, Curve, slope
+from benches.reproduce.curves import CURVES, Curve, measured_curve, slope
 from benches.reproduce.simulation import SEED, Need
 
 from userdp.planning import regime_map
@@ -31,10 +31,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benches" / "reproduce" / "results.csv"
 
 
-def _measured(runs: int, index: int) -> list[Need]:
-    return CURVES[index].measured(runs)
-
-
 def by_records(found: list[tuple[Curve, list[Need]]], path: Path) -> None:
     """Users needed against m for every method, with the fitted slope and that of the paper's formula."""
     from matplotlib import pyplot as plt
@@ -44,7 +40,7 @@ def by_records(found: list[tuple[Curve, list[Need]]], path: Path) -> None:
     figure, grid = plt.subplots(rows, columns, figsize=(11, 3.1 * rows), squeeze=False, layout="constrained")
     for axes, (curve, needs) in zip(grid.flat, found, strict=False):
         users = [need.n_users for need in needs]
-        fitted = slope(curve.records, users, [need.standard_error for need in needs])
+        fitted = slope(curve.records, users)
         label = f"simulated: slope {fitted.value:.2f} ± {fitted.standard_error:.2f}"
         bars = [2 * need.standard_error for need in needs]
         axes.errorbar(curve.records, users, yerr=bars, marker="o", label=label)
@@ -104,14 +100,14 @@ def main() -> None:
     given = parser.parse_args()
     began = time.monotonic()
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        measured = list(pool.map(partial(_measured, given.runs), range(len(CURVES))))
+        measured = list(pool.map(partial(measured_curve, given.runs), range(len(CURVES))))
     found = list(zip(CURVES, measured, strict=True))
     by_records(found, given.into / "users-by-records.svg")
     rows: list[dict[str, Any]] = []
     for curve, needs in found:
         rates = curve.rates()
         users = [need.n_users for need in needs]
-        fitted = slope(curve.records, users, [need.standard_error for need in needs])
+        fitted = slope(curve.records, users)
         for index, (m, need) in enumerate(zip(curve.records, needs, strict=True)):
             rows.append(
                 {

@@ -61,62 +61,26 @@ class Slope:
     standard_error: float
 
 
-def slope(records: Sequence[int], users: Sequence[float], errors: Sequence[float] | None = None) -> Slope:
-    """By least squares, with the weights of the standard errors where there are any."""
+def slope(records: Sequence[int], users: Sequence[float]) -> Slope:
+    """By least squares. The standard error is of the line: numbers of users do not lie on one, and are known better."""
     x, y = np.log(np.array(records, dtype=float)), np.log(np.array(users))
-    spread = np.ones(len(x)) if errors is None else np.maximum(np.array(errors) / np.array(users), 1e-3)
-    weight = spread**-2
-    center = float(np.average(x, weights=weight))
-    across = float(np.sum(weight * (x - center) ** 2))
-    value = float(np.sum(weight * (x - center) * y) / across)
-    return Slope(value, math.nan if errors is None else across**-0.5)
+    across = float(np.sum((x - x.mean()) ** 2))
+    value = float(np.sum((x - x.mean()) * y) / across)
+    left = y - y.mean() - value * (x - x.mean())
+    return Slope(value, math.sqrt(float(np.sum(left**2)) / (len(x) - 2) / across))
 
+
+LEARNING: Point = {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1}
+CLASS: Mapping[str, Any] = {"representation_dimension": math.log(32), "vc_dimension": 5}
 
 CURVES: tuple[Curve, ...] = (
-    Curve(
-        "mean",
-        "iterated",
-        {
-            "epsilon": 1.0,
-            "delta": 1e-6,
-            "alpha": 0.02,
-            "beta": 0.01,
-            "dimension": 4,
-            "norm": "l2",
-            "homogeneous": True,
-        },
-        None,
-    ),
-    Curve(
-        "mean",
-        "gaussian",
-        {
-            "epsilon": 1.0,
-            "delta": 1e-6,
-            "alpha": 0.02,
-            "beta": 0.01,
-            "dimension": 4,
-            "norm": "l2",
-            "homogeneous": True,
-        },
-        None,
-    ),
-    Curve(
-        "pac",
-        "realizable",
-        {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1, "n_hypotheses": 256},
-        {"representation_dimension": math.log(256)},
-    ),
-    Curve(
-        "agnostic",
-        "score",
-        {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1, "n_hypotheses": 32, "eta": 0.1},
-        {"representation_dimension": math.log(32), "vc_dimension": math.log2(32)},
-    ),
-    Curve(
-        "agnostic",
-        "pairwise",
-        {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1, "n_hypotheses": 32, "eta": 0.1},
-        {"representation_dimension": math.log(32), "vc_dimension": math.log2(32)},
-    ),
+    Curve("pac", "realizable", {**LEARNING, "n_hypotheses": 256}, {"representation_dimension": math.log(256)}),
+    Curve("agnostic", "score", {**LEARNING, "n_hypotheses": 32, "eta": 0.1}, CLASS, (1, 4, 16, 64)),
+    Curve("agnostic", "pairwise", {**LEARNING, "n_hypotheses": 32, "eta": 0.1}, CLASS, (1, 4, 16, 64)),
+    Curve("threshold", "score", {**LEARNING, "n_points": 2**16, "eta": 0.1}, {"domain_size": 2**16}),
 )
+
+
+def measured_curve(runs: int, index: int) -> list[Need]:
+    """The numbers of a curve, for a process of its own."""
+    return CURVES[index].measured(runs)
