@@ -19,6 +19,7 @@ import numpy as np
 from benches.reproduce.simulation import SEED, Point, Simulation, points, users_needed
 from benches.reproduce.simulations import SIMULATIONS
 
+from userdp.planning.problem import Problem
 from userdp.planning.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,15 +29,24 @@ MARGIN = 0.02
 """The least error that is stated."""
 
 
-def terms_of(task: str, method: str, point: Point) -> dict[str, float]:
-    """The terms of a method at a point, as the planner has them."""
-    kind = TASKS[task]
+def problem_of(task: str, point: Point) -> Problem:
+    """The problem of a point, as the planner reads it."""
     given = dict(point)
     common = {name: given.pop(name) for name in ("m", "epsilon", "delta", "alpha", "beta")}
-    problem = kind.problem(**common, values=given)
-    terms: Callable[[Any], Any] | None = kind.method(method).terms
+    return TASKS[task].problem(**common, values=given)
+
+
+def terms_of(task: str, method: str, point: Point) -> dict[str, float]:
+    """The terms of a method at a point, as the planner has them."""
+    terms: Callable[[Any], Any] | None = TASKS[task].method(method).terms
     assert terms is not None
-    return dict(terms(problem))
+    return dict(terms(problem_of(task, point)))
+
+
+def sizes_of(task: str, method: str, point: Point) -> dict[str, Any]:
+    """The numbers of a point in the units that ranges are in."""
+    sizes = TASKS[task].method(method).standard(problem_of(task, point)).sizes
+    return {name: sizes[name] for name in point if name in sizes}
 
 
 def fitted(rows: list[dict[str, float]], needs: np.ndarray) -> dict[str, float]:
@@ -69,9 +79,10 @@ def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int) ->
         row["predicted"] = max(1, math.ceil(math.fsum(constants[name] * terms[name] for name in constants)))
         row["error"] = row["predicted"] / row["n"] - 1
     worst = max(abs(row["error"]) for row in written)
+    standard = [sizes_of(task, method, row["point"]) for row in written]
     ranges: dict[str, list[Any]] = {}
     for name in written[0]["point"]:
-        seen = [row["point"][name] for row in written if row["point"][name] is not None]
+        seen = [found[name] for found in standard if name in found]
         if seen:
             words = isinstance(seen[0], (bool, str))
             ranges[name] = sorted(set(seen)) if words else [min(seen), max(seen)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from benches.reproduce.simulation import Simulation
-from benches.reproduce.simulations import pac, selection, thresholds
+from benches.reproduce.simulations import means, pac, selection, thresholds
 
 SIMULATIONS: tuple[Simulation, ...] = (
+    *means.MEANS,
     *thresholds.SIMULATIONS,
     *pac.SIMULATIONS,
     *selection.SIMULATIONS,

@@ -86,5 +86,5 @@ def calibration_of(method: Method, problem: Problem) -> Calibration:
     found = calibrations(problem.task).get(method.name)
     if found is None or method.terms is None:
         raise NotPlanned("not simulated")
-    found.check(problem)
+    found.check(method.standard(problem))
     return found

@@ -121,6 +121,8 @@ class Method:
     """The accuracy that is proved for so many users, where that is quicker than a search for `proved`."""
     terms: Callable[[Problem], Terms] | None = None
     """What the calibrated number is a combination of: numbers of users but for constants, which are fitted."""
+    standard: Callable[[Problem], Problem] = lambda problem: problem
+    """The same problem in the units that were simulated, whose numbers must be within the range simulated."""
     baseline: str = ""
     """Which of the three usual ways it is, if it is one: see `BASELINES`."""
 

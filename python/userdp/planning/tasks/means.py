@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
+from typing import Any
 
 from userdp.accounting import group_privacy
 from userdp.exact.numbers import parse_level
@@ -24,6 +25,7 @@ from userdp.planning.problem import (
     flag,
     positive,
 )
+from userdp.planning.rates import rate
 
 FULL_RANGE = ("gaussian", "laplace")
 """The methods that do not think of users: full noise for the whole range."""
@@ -69,10 +71,50 @@ def plan_of(method: str, problem: MeanProblem) -> MeanMethod:
 def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
     """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
     plan = plan_of(method, problem)
-    worst = plan.accuracy().worst(problem.dimension)
+    accuracy = plan.accuracy()
     # How much noise "tested" has, hangs on what is drawn.
-    noise = plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * plan.accuracy().noise()
-    return noise, worst
+    noise = plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * accuracy.noise()
+    worst = accuracy.worst(problem.dimension)
+    if worst < math.inf:
+        worst = min(worst, farthest(problem, accuracy.bias is None))
+    return projected(noise, problem), worst
+
+
+def farthest(problem: MeanProblem, symmetric: bool) -> float:
+    """The largest root mean square error of a release that was projected to where records are, whatever the noise."""
+    # Within a ball of radius R no two points are farther apart than 2 R. Let the noise Z be symmetric, P be the
+    # projection to a convex set with -P(y) = P(-y), and x in it. P is monotone: P(x + Z) + P(x - Z), which is
+    # P(x + Z) - P(Z - x), has no negative product with (x + Z) - (Z - x) = 2 x. So the mean of <P(x + Z), x> is not
+    # negative, and that of |P(x + Z) - x|^2 at most R^2 + |x|^2 <= 2 R^2.
+    return problem.ball * (math.sqrt(2) if symmetric else 2.0)
+
+
+def projected(noise: float, problem: MeanProblem) -> float:
+    """What is left of noise of that root mean square by projecting to where records are, about the middle of it."""
+    if noise <= problem.ball / 16:  # nothing is cut off that could be seen
+        return noise
+    d = problem.dimension
+    # Of each column for a box, and of the length for a ball, as if the noise were Gaussian.
+    degrees = 1 if problem.norm == "max" else d
+    variance, square = noise**2 / d, problem.max_norm**2
+    inside = variance * degrees * lower_gamma(degrees / 2 + 1, square / (2 * variance))
+    outside = square * (1 - lower_gamma(degrees / 2, square / (2 * variance)))
+    return math.sqrt((inside + outside) * d / degrees)
+
+
+def lower_gamma(a: float, x: float) -> float:
+    """The regularized lower incomplete gamma function, for a > 0 and x >= 0, to about 1e-12."""
+    if x <= 0:
+        return 0.0
+    if x > a + 12 * math.sqrt(a) + 60:
+        return 1.0
+    term = math.exp(a * math.log(x) - x - math.lgamma(a + 1))
+    total, k = term, 0
+    while term > total * 1e-17 and k < 10**6:
+        k += 1
+        term *= x / (a + k)
+        total += term
+    return min(total, 1.0)
 
 
 def asked_of(method: str, problem: MeanProblem, m: int) -> MeanProblem:
@@ -141,6 +183,72 @@ def _too_many() -> NotPlanned:
     return NotPlanned(f"more than 2**{MOST_USERS.bit_length() - 1} users would be needed; raise alpha or epsilon")
 
 
+SHIFT = 0.3
+"""The mean of a column of the reference users, in units of its bound."""
+REFERENCE = (
+    "all records of all users are independent draws; each column is the largest value that fits in the norm, or minus "
+    "that, with mean 0.3 times it"
+)
+
+
+def _reference_users(problem: Problem, m: int, noise: Callable[[int], float]) -> dict[str, float]:
+    """The least n for which noise and the sampling of the reference users together are at most alpha."""
+    if problem["user_std"] is not None:
+        raise NotPlanned("simulated for users who are alike only, and not for a user_std")
+    spread = mean_problem(problem, 2).ball * math.sqrt((1 - SHIFT**2) / m)
+    least = (spread / problem.alpha) ** 2
+    if least > MOST_USERS:
+        raise _too_many()
+    return {
+        "users": least_users(
+            lambda n: math.hypot(noise(n), spread / math.sqrt(n)), problem.alpha, max(2, math.ceil(least))
+        )
+    }
+
+
+def _noise(method: str, problem: Problem, n: int) -> float:
+    asked = asked_of(method, mean_problem(problem, n), problem.m)
+    return errors_of(method, asked)[0]
+
+
+def _terms(method: str, problem: Problem) -> dict[str, float]:
+    return _reference_users(problem, problem.m, lambda n: _noise(method, problem, n))
+
+
+def _terms_clipped(problem: Problem) -> dict[str, float]:
+    return _reference_users(problem, problem.m, lambda n: full_range(mean_problem(problem, n)))
+
+
+def _terms_one(problem: Problem) -> dict[str, float]:
+    one = problem.at(m=1)
+    return _reference_users(one, 1, lambda n: full_range(mean_problem(one, n)))
+
+
+def _terms_grouped(problem: Problem) -> dict[str, float]:
+    return _reference_users(
+        problem, problem.m, lambda n: full_range(per_record(mean_problem(problem, n), problem.m, group=True))
+    )
+
+
+def _standard(problem: Problem) -> Problem:
+    """In units of the ball of all records."""
+    return problem.at(alpha=problem.alpha / mean_problem(problem, 2).ball, max_norm=1.0, beta=MEAN.beta)
+
+
+def _standard_with_beta(problem: Problem) -> Problem:
+    """The same for what looks for a range, and may miss it with probability beta."""
+    return replace(_standard(problem), beta=problem.beta)
+
+
+def _rate(problem: Problem) -> dict[str, float]:
+    """The paper's number of users, for records in the ball."""
+    if not problem.delta:
+        raise NotPlanned("the row is for delta > 0")
+    ball = mean_problem(problem, 2).ball
+    given: dict[str, Any] = {"m": problem.m, "epsilon": problem.epsilon, "delta": problem.delta, "alpha": problem.alpha}
+    return dict(rate("mean", row=ROW, max_norm=ball, dimension=problem["dimension"], **given).terms)
+
+
 def without_privacy(problem: Problem) -> int:
     """How many users are enough for sampling alone."""
     needed = sampling(problem) / problem.alpha
@@ -193,6 +301,7 @@ def _check(problem: Problem) -> None:
         raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
 
 
+ROW = "LSAKKMS21: Corollary 1, bounded vectors, inverted to users"
 THEOREM = "the exact distribution of the noise, the most that clipping can move, and sampling"
 _WAYS = (
     Method(
@@ -201,6 +310,8 @@ _WAYS = (
         theorem=THEOREM,
         proved=partial(_users, _one_record),
         reached=_one_record,
+        terms=_terms_one,
+        standard=_standard,
         baseline="one record per person",
     ),
     Method(
@@ -209,6 +320,8 @@ _WAYS = (
         theorem=THEOREM,
         proved=partial(_users, _grouped),
         reached=_grouped,
+        terms=_terms_grouped,
+        standard=_standard,
         baseline="group privacy",
     ),
     Method(
@@ -217,6 +330,8 @@ _WAYS = (
         theorem=THEOREM,
         proved=partial(_users, _clipped),
         reached=_clipped,
+        terms=_terms_clipped,
+        standard=_standard,
         baseline="per-user clipping",
     ),
 )
@@ -242,13 +357,17 @@ MEAN = Task(
                 theorem=THEOREM,
                 proved=partial(_users, partial(_by_method, name)),
                 reached=partial(_by_method, name),
+                row=ROW if name in NEED_A_PROMISE else "",
+                rate=_rate if name in NEED_A_PROMISE else None,
+                terms=None if name == "paper" else partial(_terms, name),
+                standard=_standard_with_beta if name in ("practical", "paper") else _standard,
             )
             for name in METHODS
             if name != "auto"
         ),
         *_WAYS,
     ),
-    data="",
+    data=REFERENCE,
     largest_alpha=math.inf,
     scale=lambda problem: mean_problem(problem, 2).ball,
     beta=0.01,
