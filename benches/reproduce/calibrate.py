@@ -1,6 +1,6 @@
 """Fit the constants that the planner ships to simulations, and simulate points that the fit has not seen.
 
-    python -m benches.reproduce.calibrate TASK METHOD [--points 16] [--tests 6] [--runs 400]
+    python -m benches.reproduce.calibrate TASK METHOD [--points 16] [--tests 6] [--runs 400] [--refit]
 
 Writes `python/userdp/planning/calibrations/TASK.json` and a row for every point to `benches/reproduce/needs.csv`.
 """
@@ -59,9 +59,13 @@ def fitted(rows: list[dict[str, float]], needs: np.ndarray) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, found, strict=True)}
 
 
-def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int) -> dict[str, Any]:
-    """Simulate, fit, and simulate anew where nothing was fitted."""
-    task, method = simulation.task, simulation.method
+def file_of(task: str, method: str) -> Path:
+    """Where the numbers found are written."""
+    return NEEDS / f"{task} {method}.csv".replace(" ", "-").replace(",", "")
+
+
+def simulated(simulation: Simulation, n_points: int, n_tests: int, runs: int) -> list[dict[str, Any]]:
+    """The numbers of users found at the points of both purposes."""
     written: list[dict[str, Any]] = []
     for purpose, number in (("fit", n_points), ("test", n_tests)):
         start = 64
@@ -69,9 +73,33 @@ def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int) ->
             need = users_needed(simulation, point, runs, purpose, start)
             start = max(1, round(need.n_users))
             written.append({"purpose": purpose, "point": dict(point), "n": need.n_users, "se": need.standard_error})
-            print(
-                f"{task} {method} {purpose} {dict(point)}: {need.n_users:.1f} +- {need.standard_error:.1f}", flush=True
-            )
+            found = f"{need.n_users:.1f} +- {need.standard_error:.1f}"
+            print(f"{simulation.task} {simulation.method} {purpose} {dict(point)}: {found}", flush=True)
+    return written
+
+
+def recorded(simulation: Simulation) -> tuple[list[dict[str, Any]], int]:
+    """The same as recorded, and the runs: for other terms, without a new simulation."""
+    with file_of(simulation.task, simulation.method).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    written: list[dict[str, Any]] = []
+    for purpose in ("fit", "test"):
+        kept = [row for row in rows if row["purpose"] == purpose]
+        for point, row in zip(points(simulation, purpose, len(kept)), kept, strict=True):
+            if any(row[name] != str(value) for name, value in point.items()):
+                raise ValueError(f"recorded for other points: {row}")
+            need = {"n": float(row["n_users"]), "se": float(row["standard_error"])}
+            written.append({"purpose": purpose, "point": dict(point), **need})
+    return written, int(rows[0]["runs"])
+
+
+def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int, refit: bool) -> dict[str, Any]:
+    """Simulate, fit, and compare where nothing was fitted."""
+    task, method = simulation.task, simulation.method
+    if refit:
+        written, runs = recorded(simulation)
+    else:
+        written = simulated(simulation, n_points, n_tests, runs)
     fit = [row for row in written if row["purpose"] == "fit"]
     constants = fitted([terms_of(task, method, row["point"]) for row in fit], np.array([row["n"] for row in fit]))
     for row in written:
@@ -87,7 +115,7 @@ def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int) ->
             words = isinstance(seen[0], (bool, str))
             ranges[name] = sorted(set(seen)) if words else [min(seen), max(seen)]
     NEEDS.mkdir(exist_ok=True)
-    with (NEEDS / f"{task} {method}.csv".replace(" ", "-").replace(",", "")).open("w", newline="") as file:
+    with file_of(task, method).open("w", newline="") as file:
         writer = csv.writer(file)
         names = list(written[0]["point"])
         writer.writerow(["task", "method", "purpose", *names, "n_users", "standard_error", "predicted", "runs"])
@@ -118,10 +146,11 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=16)
     parser.add_argument("--tests", type=int, default=6)
     parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--refit", action="store_true", help="fit to the numbers that are recorded")
     given = parser.parse_args()
     for simulation in SIMULATIONS:
         if simulation.task == given.task and given.method in (None, simulation.method):
-            print(json.dumps(calibrate(simulation, given.points, given.tests, given.runs)))
+            print(json.dumps(calibrate(simulation, given.points, given.tests, given.runs, given.refit)))
 
 
 if __name__ == "__main__":
