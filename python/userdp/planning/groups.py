@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from userdp.accounting import largest_mu2
 from userdp.exact.epsilon import positive_epsilon
@@ -13,6 +14,7 @@ from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_de
 from userdp.mechanisms import CorrelatedCounts
 from userdp.mechanisms.discrete_gaussian import SMOOTHING
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, keyed_rho
+from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.report import Comparison, Prediction
 from userdp.tables import Query, Schema, count_users, integer, key
 from userdp.tables.compiled import USERS, compiled
@@ -35,22 +37,16 @@ def compare_groups(
     """Standard deviations of the noise of one group's count of users, for each way to count."""
     users = check_count(n_users, "n_users")
     relation = check_neighbors(neighbors)
-    if n_keys is None and max_keys is None:
-        raise ValueError(
-            "max_keys is needed where no list of groups is public: in how many groups a user counts at most"
-        )
     keys = None if n_keys is None else check_count(n_keys, "n_keys")
-    most = keys if max_keys is None else check_count(max_keys, "max_keys")
-    assert most is not None
-    most = most if keys is None else min(most, keys)
+    most = most_groups(keys, None if max_keys is None else check_count(max_keys, "max_keys"))
     level, exact = positive_epsilon(epsilon), parse_delta(delta)
     if keys is None and not exact:
         raise ValueError("delta must be > 0 where n_keys is None: which groups there are is private then; got 0")
-    rows = list(_ways(keys, most, level, exact, relation))
+    rows = list(ways(keys, most, level, exact, relation))
     best = min((row for row in rows if keys is None or row.method != THRESHOLD), key=_noise)
     fewer = most // 2
     while fewer >= 1:
-        part = _ways(keys, fewer, level, exact, relation)
+        part = ways(keys, fewer, level, exact, relation)
         row = min((row for row in part if keys is None or row.method != THRESHOLD), key=_noise)
         rows.append(replace(row, method=f"{row.method}, {fewer} group{'' if fewer == 1 else 's'} of a user"))
         fewer //= 2
@@ -65,32 +61,49 @@ def compare_groups(
     return Comparison("group_by", sizes, tuple(rows), best.method, MOST_EXACT)
 
 
+def most_groups(n_keys: int | None, max_keys: int | None) -> int:
+    """In how many groups a user counts at most."""
+    given = [number for number in (n_keys, max_keys) if number is not None]
+    if not given:
+        raise ValueError(
+            "max_keys is needed where no list of groups is public: in how many groups a user counts at most"
+        )
+    return min(given)
+
+
 def _noise(row: Prediction) -> float:
     assert row.noise is not None
     return row.noise
 
 
-def _ways(
+def ways(
     keys: int | None, most: int, epsilon: Fraction | LogRatio, delta: Fraction, neighbors: Neighbors
 ) -> Iterator[Prediction]:
     """All ways that can be drawn, where a user counts in at most so many groups."""
     bounded = "" if most == keys else f"no user in more than {most} group{'' if most == 1 else 's'}"
     if keys is not None:
         needs = ", ".join(filter(None, (LISTED, bounded)))
-        for name, noise, note in _of_listed(keys, most, epsilon, delta, neighbors):
+        for name, noise, note in of_listed(keys, most, epsilon, delta, neighbors):
             yield Prediction(name, "user", noise, noise, needs, note)
     if delta:
-        query = compiled(Query().group_by("g", max_keys=most).agg(n=count_users()), Schema(g=key(int)))
-        keyed = allot(query, neighbors, Budget("basic", epsilon, delta)).keyed
-        assert keyed is not None
-        assert keyed.sparse is not None
-        note = (
-            f"groups are shown from {keyed.sparse.threshold} users on, with 95 % from {keyed.sparse.users_for('0.95')}"
-        )
-        yield Prediction(THRESHOLD, "user", keyed.spread(USERS), None, bounded or "nothing", note)
+        noise, shown = of_unlisted(most, epsilon, delta, neighbors)
+        note = f"groups are shown from {shown.threshold} users on, with 95 % from {shown.users_for('0.95')}"
+        yield Prediction(THRESHOLD, "user", noise, None, bounded or "nothing", note)
 
 
-def _of_listed(
+@lru_cache(maxsize=256)
+def of_unlisted(
+    most: int, epsilon: Fraction | LogRatio, delta: Fraction, neighbors: Neighbors
+) -> tuple[float, SparseHistogram]:
+    """The noise of a count where no list of groups is public, and what shows groups."""
+    query = compiled(Query().group_by("g", max_keys=most).agg(n=count_users()), Schema(g=key(int)))
+    keyed = allot(query, neighbors, Budget("basic", epsilon, delta)).keyed
+    assert keyed is not None
+    assert keyed.sparse is not None
+    return keyed.spread(USERS), keyed.sparse
+
+
+def of_listed(
     keys: int, most: int, epsilon: Fraction | LogRatio, delta: Fraction, neighbors: Neighbors
 ) -> Iterator[tuple[str, float, str]]:
     """The ways for a public list of groups, all of which are shown."""

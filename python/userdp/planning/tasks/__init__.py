@@ -12,6 +12,7 @@ from userdp.planning.tasks.means import MEAN
 from userdp.planning.tasks.pac import AGNOSTIC, PAC
 from userdp.planning.tasks.selection import SELECTION
 from userdp.planning.tasks.thresholds import THRESHOLD
+from userdp.planning.tasks.tables import GROUP_BY, SUM
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
@@ -23,6 +24,8 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             THRESHOLD,
             PAC,
             AGNOSTIC,
+            SUM,
+            GROUP_BY,
         )
     }
 )

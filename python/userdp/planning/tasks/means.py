@@ -235,6 +235,11 @@ def _standard(problem: Problem) -> Problem:
     return problem.at(alpha=problem.alpha / mean_problem(problem, 2).ball, max_norm=1.0, beta=MEAN.beta)
 
 
+def _standard_pure(problem: Problem) -> Problem:
+    """The same for Laplace noise, which uses no delta."""
+    return replace(_standard(problem), delta=Fraction(0))
+
+
 def _standard_with_beta(problem: Problem) -> Problem:
     """The same for what looks for a range, and may miss it with probability beta."""
     return replace(_standard(problem), beta=problem.beta)
@@ -301,6 +306,7 @@ def _check(problem: Problem) -> None:
         raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
 
 
+STANDARDS = {"laplace": _standard_pure, "practical": _standard_with_beta, "paper": _standard_with_beta}
 ROW = "LSAKKMS21: Corollary 1, bounded vectors, inverted to users"
 THEOREM = "the exact distribution of the noise, the most that clipping can move, and sampling"
 _WAYS = (
@@ -360,7 +366,7 @@ MEAN = Task(
                 row=ROW if name in NEED_A_PROMISE else "",
                 rate=_rate if name in NEED_A_PROMISE else None,
                 terms=None if name == "paper" else partial(_terms, name),
-                standard=_standard_with_beta if name in ("practical", "paper") else _standard,
+                standard=STANDARDS.get(name, _standard),
             )
             for name in METHODS
             if name != "auto"
