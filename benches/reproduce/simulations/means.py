@@ -53,7 +53,8 @@ class MeanSimulation:
         users = 200 * (self.most_users / 200) ** rng.random()
         if self.method in HOMOGENEOUS and self.method != "iterated":
             users = self.most_users / 2 * 2 ** rng.random()
-        return point | {"alpha": rounded(self._error(point, round(users)))}
+        # All of these users are alike, whatever a method counts on: the calibrated number is for that promise.
+        return point | {"alpha": rounded(self._error(point, round(users))), "homogeneous": True}
 
     def _error(self, point: Point, n_users: int) -> float:
         problem, m = self._problem(point, n_users), point["m"]

@@ -117,7 +117,7 @@ def _unlisted(problem: Problem) -> int:
         # A group that is hidden counts as 0.
         return math.hypot(noise, math.sqrt(hidden) * users) <= problem.alpha * n
 
-    # From where groups of the share are nearly always shown, more users are better; below, alpha may be above the share.
+    # From where groups of the share are nearly always shown, more users are better.
     low = 1
     high = max(2, math.ceil(noise / problem.alpha))
     while not enough(high):
