@@ -11,8 +11,8 @@ from userdp.planning.tasks.finite import FINITE
 from userdp.planning.tasks.means import MEAN
 from userdp.planning.tasks.pac import AGNOSTIC, PAC
 from userdp.planning.tasks.selection import SELECTION
-from userdp.planning.tasks.thresholds import THRESHOLD
 from userdp.planning.tasks.tables import GROUP_BY, SUM
+from userdp.planning.tasks.thresholds import THRESHOLD
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
