@@ -212,7 +212,10 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
 
     Notes
     -----
-    [GKKMMZ23, Theorem 7] (subsampling without replacement, replace-one neighbors). The size is fixed, as for the steps
+    [GKKMMZ23, Theorem 7] (subsampling without replacement, replace-one neighbors), for mechanisms that do not look at
+    the order of their records, or get them in random order. A mechanism that is private for replacing a record and
+    gets the subset in the order of the whole may exceed this: where one record replaces another in the subset, those
+    between them move. docs/errata.md has an example. The size is fixed, as for the steps
     of a descent on batches of users: compose what this returns for one step. Accountants for Poisson sampling, where
     each record is drawn by a coin of its own, are about adding and removing a record and do not bound this; nor is
     there such a formula for rho.

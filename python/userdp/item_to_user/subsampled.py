@@ -59,7 +59,9 @@ class SubsampledAlgorithm(FunctionAlgorithm):
     Notes
     -----
     Proofs of [GKKMMZ23, Theorem 10] and [GKKMMZ23, Theorem 11]. If the item algorithm is (epsilon, delta)-DP, replacing
-    one item of N changes the distribution within `userdp.accounting.subsampling_amplification`. The distribution is the
+    one item of N changes the distribution within `userdp.accounting.subsampling_amplification`, if it is symmetric. One
+    that depends on the order of its items gets a subset in the order of the whole, and may change by more: for it the
+    formula says nothing. What `userdp.delstab.DelStab` makes of either is private all the same. The distribution is the
     average of ``item_algorithm.pmf`` over the C(N, n1) subsets; for a symmetric item algorithm a mixture over count
     vectors k with weights prod_j C(c_j, k_j) (multivariate hypergeometric), c_j being the number of items of type j.
     Items are told apart by a fixed encoding in which True is not 1 and 0.0 is not -0.0, and a symmetric item algorithm

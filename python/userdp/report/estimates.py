@@ -324,9 +324,7 @@ class Comparison(Report):
         known = [best]
         if not self._has_errors():
             least = "none is known" if self.least is None else f"at least {self.least:,}"
-            known.append(
-                Fact("Lower bound", f"{least}: {self.bound}" if self.bound else least)
-            )
+            known.append(Fact("Lower bound", f"{least}: {self.bound}" if self.bound else least))
         return [
             Section(
                 f"Methods for: {self.task}", facts=[("", known), ("Question", asked)], tables=[table], headline=[best]
