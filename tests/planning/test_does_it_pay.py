@@ -1,0 +1,68 @@
+"""The numbers of docs/does_it_pay.md are those of the planner and of the recorded runs."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from userdp.planning import compare_methods, user_complexity
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "does_it_pay.md").read_text(encoding="utf-8")
+
+
+def row(start: str) -> list[int | None]:
+    """The numbers of the table's row that begins so."""
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {start}")]
+    cells = [cell.strip().replace(",", "") for cell in line.strip("|").split("|")[1:]]
+    return [int(cell) if cell.isdigit() else None for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("start", "method"),
+    [
+        ("one record of each person | 2,508", "one record per person"),
+        ("noise for the whole range (per-user", "per-user clipping"),
+        ("group privacy", "group privacy"),
+        ('`method="iterated"`, people promised to be alike |', "iterated"),
+    ],
+)
+def test_means_of_one_column(start: str, method: str) -> None:
+    given: dict[str, Any] = {"epsilon": 1, "alpha": 0.02, "homogeneous": True}
+    needed = [user_complexity("mean", method=method, m=m, **given).n_users for m in (1, 4, 16, 64, 256)]
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {start}")]
+    cells = [int(cell) for cell in line.replace(",", "").replace("|", " ").split() if cell.isdigit()]
+    assert cells[-5:] == needed
+
+
+@pytest.mark.parametrize(("items", "place"), [(10, 0), (1000, 1), (2**20, 2)])
+def test_selections(items: int, place: int) -> None:
+    found = compare_methods("selection", alpha=0.2, m=1, epsilon=0.5, delta=1e-6, n_items=items)
+    for start, method in (
+        ("trusted curator, pure", "central, permute-and-flip"),
+        ("the same, planned table", "central, planned table"),
+        ("trusted curator, (ε", "central, threshold"),
+        ("shuffled", "shuffled, histogram"),
+    ):
+        assert row(start)[place] == found[method].users
+    local = [line.users for line in found.rows if line.method.startswith("local") and line.users is not None]
+    assert row("nobody trusted")[place] == min(local)
+    assert row("*no method")[place] == found.least
+
+
+def test_learning() -> None:
+    with (ROOT / "benches" / "reproduce" / "results.csv").open(encoding="utf-8") as file:
+        results = [line for line in csv.DictReader(file) if line["figure"] == "by records"]
+    for start, task, method in (
+        ("PAC, `Real", "pac", "realizable"),
+        ("agnostic, `Agn", "agnostic", "score"),
+        ('agnostic, `method="p', "agnostic", "pairwise"),
+        ("`ThresholdClassifier`", "threshold", "score"),
+    ):
+        found = [float(line["n_users"]) for line in results if (line["task"], line["method"]) == (task, method)]
+        shown = [cell for cell in row(start) if cell is not None]
+        assert len(shown) == len(found)
+        assert all(abs(cell - users) <= 0.6 for cell, users in zip(shown, found, strict=True))
