@@ -1,5 +1,5 @@
 (** Domination of pairs of laws, at all levels E >= 0, and products of pairs.
-    Paper proof: docs/proofs/exact_composition.md, section 2, Theorem 1 [Zhu, Dong and Wang, AISTATS 2022, Theorem 10].
+    Paper proof: docs/proofs/exact_composition.md, section 1, Theorem 1 [Zhu, Dong and Wang, AISTATS 2022, Theorem 10].
     A divergence h_E(P, Q) with E = b / a is kept as hs2 a b P Q = a h_(b/a)(P, Q), so that nothing is divided. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 Require Import indist.

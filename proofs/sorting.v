@@ -30,7 +30,7 @@ Qed.
 Section Sorting.
 Variables (R : realDomainType) (I : finType) (U : Type).
 
-(** [val]: a user's statistic, None where it is no integer of the public range. *)
+(** [val]: a user's statistic, clamped to the public range; None where it is no integer. *)
 Variable val : U -> option R.
 (** w users are kept; totals within t of each other, of those that can occur, are compatible. t may be negative: then
     nothing is (the program's distance -1). *)

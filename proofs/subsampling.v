@@ -1,8 +1,9 @@
 (** Privacy of a mechanism on k records drawn uniformly, without replacement, from n: level 1 + (k/n) (E - 1) and
     (k/n) d. [GKKMMZ23, Theorem 7]; code: userdp.accounting.subsampling_amplification.
-    The abstract form is [indist_subsample] in indist.v; here is the coupling. The mechanism's law must not depend on the
-    order of the records ([B_swap]). For a mechanism that sees them in the order of the users the formula is false: a user
-    who leaves the sample for another one moves the records between them. *)
+    The abstract form is [indist_subsample] in indist.v; here is the coupling. Replacing a record of the sample by one from
+    outside must be (E, d), too ([B_swap]): it is, where the law ignores the order of the records. For a mechanism that
+    sees them in the order of the users the formula is false: a user who leaves the sample for another one moves the
+    records between them. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 Require Import indist users.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

@@ -1,0 +1,99 @@
+"""Whether the planner recommends well: 24 scenarios drawn from the seed, each with runs that no fit has seen.
+
+    python -m benches.reproduce.scenarios [--runs 200]
+
+For each scenario: what the planner recommends, how many users that method and every other shipped method of the task
+really need, and how often the recommended number misses. Writes `benches/reproduce/scenarios.csv`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from benches.reproduce.simulation import Point, Simulation, failure, stream, users_needed
+from benches.reproduce.simulations import SIMULATIONS
+
+from userdp.planning.problem import NotPlanned, Problem, Task
+from userdp.planning.sample_size import sample_size
+from userdp.planning.tasks import TASKS
+
+NUMBER = 24
+RESULTS = Path(__file__).resolve().parent / "scenarios.csv"
+
+
+def problem_of(point: Point, task: Task) -> Problem:
+    """The problem that the planner has for a point."""
+    given = dict(point)
+    common = {name: given.pop(name) for name in ("m", "epsilon", "delta", "alpha", "beta")}
+    return task.problem(**common, values=given)
+
+
+def scenarios() -> list[tuple[Simulation, Point]]:
+    """A task by chance, one of its methods, and a point of it."""
+    rng = stream("scenarios")
+    names = sorted({simulation.task for simulation in SIMULATIONS})
+    found = []
+    for _ in range(NUMBER):
+        task = names[rng.integers(len(names))]
+        of_task = [simulation for simulation in SIMULATIONS if simulation.task == task]
+        simulation = of_task[rng.integers(len(of_task))]
+        found.append((simulation, simulation.point(rng)))
+    return found
+
+
+def looked_at(index: int, of: Simulation, point: Point, runs: int) -> dict[str, Any]:
+    """A row of the results."""
+    task = TASKS[of.task]
+    problem = problem_of(point, task)
+    plan = sample_size(task, problem)
+    needs: dict[str, float] = {}
+    for simulation in SIMULATIONS:
+        if simulation.task != of.task or not task.method(simulation.method).kept(problem):
+            continue
+        try:
+            need = users_needed(simulation, point, runs, f"scenario {index}")
+        except (NotPlanned, ValueError) as error:
+            print(f"  {simulation.method}: {error}", flush=True)
+            continue
+        needs[simulation.method] = round(need.n_users, 1)
+    row = {
+        "scenario": index,
+        "task": of.task,
+        "point": json.dumps(dict(point), sort_keys=True),
+        "recommended": plan.method,
+        "n_users": plan.n_users,
+        "basis": plan.basis,
+        "needs": json.dumps(needs, sort_keys=True),
+    }
+    own = [simulation for simulation in SIMULATIONS if (simulation.task, simulation.method) == (of.task, plan.method)]
+    if own:
+        try:
+            ratio, error = failure(own[0], point, plan.n_users, max(runs, 400), stream("scenario at", index))
+            row |= {"failure": f"{ratio:.4f}", "failure_error": f"{error:.4f}"}
+        except ValueError as refusal:
+            print(f"  {plan.method}: {refusal}", flush=True)
+    if plan.method in needs:
+        row["times_best"] = f"{needs[plan.method] / min(needs.values()):.3f}"
+    print(row, flush=True)
+    return row
+
+
+def main() -> None:
+    """Look at all scenarios and write what is found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=200)
+    runs = parser.parse_args().runs
+    rows = [looked_at(index, of, point, runs) for index, (of, point) in enumerate(scenarios())]
+    names = [*rows[0], *(name for name in ("failure", "failure_error", "times_best") if name not in rows[0])]
+    with RESULTS.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
