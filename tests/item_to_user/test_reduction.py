@@ -656,3 +656,28 @@ def test_user_level_algorithm_is_delstab_of_the_subsample() -> None:
     algorithm = user_level_algorithm(coin, made)
     assert algorithm.deletions == made.deletions
     assert algorithm.min_users <= made.n_users
+
+
+# Subsampling and the order of records: [GKKMMZ23, Theorem 7] is for mechanisms that do not look at it.
+
+EIGHTH = Fraction(1, 8)
+KNOWN = {("a", "b"): 4 * EIGHTH, ("a", "c"): 2 * EIGHTH, ("A", "b"): 2 * EIGHTH, ("A", "c"): EIGHTH, ("b", "c"): EIGHTH}
+
+
+def ones_of_two(pair: tuple[str, ...]) -> Fraction:
+    """The largest extension of the known probabilities that changes by 2 at most where a record is replaced."""
+    return min(mass * 2 ** sum(u != v for u, v in zip(pair, known, strict=True)) for known, mass in KNOWN.items())
+
+
+def test_a_mechanism_that_looks_at_the_order_exceeds_the_formula() -> None:
+    for pair, other in itertools.product(itertools.product("abcA", repeat=2), repeat=2):
+        if sum(u != v for u, v in zip(pair, other, strict=True)) == 1:
+            assert ones_of_two(pair) <= 2 * ones_of_two(other)
+            assert 1 - ones_of_two(pair) <= 2 * (1 - ones_of_two(other))
+    ordered = finite_algorithm((0, 1))(lambda pair: [1 - ones_of_two(tuple(pair)), ones_of_two(tuple(pair))])
+    subsampled = SubsampledAlgorithm(ordered, 2)
+    before, after = (subsampled.pmf(((first,), ("b",), ("c",))).fractions()[1] for first in "aA")
+    assert (before, after) == (Fraction(7, 24), Fraction(1, 6))
+    allowed = subsampling_amplification(LogRatio(2), 0, n_sampled=2, n_total=3).epsilon
+    assert allowed == LogRatio(5, 3)
+    assert before / after == Fraction(7, 4) > Fraction(5, 3)

@@ -69,9 +69,7 @@ def test_calibrated_numbers_are_near_fresh_simulations(method: str) -> None:
             n_items=int(row["n_items"]),
             **{key: float(row[key]) for key in ("epsilon", "alpha", "beta")},
         )
-        if found.calibrated.value is None:  # beyond the range of all points that were simulated
-            assert "simulated for" in found.calibrated.reason
-            continue
+        assert found.calibrated.value is not None  # the ranges are of all points
         assert abs(found.calibrated.value / float(row["n_users"]) - 1) <= 0.25
         assert found.calibrated.error <= 0.25
 

@@ -1,14 +1,17 @@
-"""What a notebook shows as a table, and data frames hold."""
+"""What a notebook shows as a table, what data frames hold, and where plots are drawn."""
 
 from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from userdp.display.pages import Section, has_templates, render_fragment
 from userdp.exact.numbers import short_repr
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 LARGEST_INTEGER = 2**63
@@ -49,6 +52,18 @@ class Shown(ABC):
         if not has_templates():
             return f"<pre>{html.escape(str(self))}</pre>"
         return render_fragment(self._sections())
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """The axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError:
+        raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
+    _, made = plt.subplots(layout="constrained")
+    return made
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:

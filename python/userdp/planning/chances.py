@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.epsilon import positive_epsilon
-from userdp.planning.problem import MOST_USERS, NotPlanned, Problem
+from userdp.planning.problem import BASELINES, MOST_USERS, Method, NotPlanned, Problem
 
 if TYPE_CHECKING:
     from userdp.planning.problem import Terms
@@ -144,6 +144,22 @@ def selection_users(problem: Problem, log_candidates: float, deviations: float) 
     draw = 2 * (log_candidates + math.log(2 / problem.beta)) / problem.rate * 1.001
     root = (2 * deviations + math.sqrt(4 * deviations**2 + 4 * draw * problem.alpha)) / (2 * problem.alpha)
     return root**2
+
+
+def usual_ways(
+    runs: Sequence[str],
+    theorem: str,
+    users: Callable[[Problem], float],
+    of_one: Callable[[Problem], int],
+    grouped: Callable[[Problem], int],
+) -> tuple[Method, ...]:
+    """The three usual ways of a learner by sums of mistakes, for which clipping and groups are one distribution."""
+    # A user's mean number of mistakes is in [0, 1]; at epsilon it says what m records at epsilon / m do.
+    found = ((of_one_record(users), of_one), (of_records(users), grouped), (of_records(users), grouped))
+    return tuple(
+        Method(name, each, theorem=theorem, proved=proved, terms=term(needed), baseline=name)
+        for name, each, (needed, proved) in zip(BASELINES, runs, found, strict=True)
+    )
 
 
 def rate_row(task: str, row: str | None = None, **given: Callable[[Problem], Any]) -> Callable[[Problem], Terms]:

@@ -20,10 +20,11 @@ from userdp.exact.numbers import (
     short_repr,
 )
 from userdp.means.methods import METHODS
+from userdp.planning.calibration import calibrations
 from userdp.planning.groups import compare_groups
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, NotPlanned, Problem, Task
 from userdp.planning.problem_bounds import bound_of
-from userdp.planning.sample_size import chosen, fewest, figures, planned, why_not
+from userdp.planning.sample_size import Way, fewest, ways_of, why_not
 from userdp.planning.tasks import TASKS, task_of
 from userdp.planning.tasks.means import (
     MEAN,
@@ -197,34 +198,41 @@ def _records(m: int) -> int:
     return records
 
 
+def _not_simulated(way: Way, problem: Problem) -> bool:
+    """Whether a method that may be taken is calibrated, and not for these numbers."""
+    known = calibrations(problem.task)
+    return way.may_be_taken(problem) and way.method.name in known and way.numbers[2].value is None
+
+
 def _users_needed(task: Task, problem: Problem) -> Comparison:
     """Every method of a task, with its three numbers of users or the reason why there is none."""
+    ways = ways_of(task, problem)
     rows = []
-    for way in task.methods:
-        numbers = figures(way, task, problem)
-        rate, proved, calibrated = numbers
-        number = chosen(numbers)
-        note = f"not planned: {why_not(numbers)}" if number is None else ""
+    for way in ways:
+        rate, proved, calibrated = way.numbers
         rows.append(
             Prediction(
-                way.name,
-                way.protects,
+                way.method.name,
+                way.method.protects,
                 None,
                 None,
-                way.needs(problem),
-                note,
+                way.method.needs(problem),
+                f"not planned: {why_not(way.numbers)}" if way.number is None else "",
                 rate=rate.value,
                 proved=None if proved.value is None else int(proved.value),
                 calibrated=None if calibrated.value is None else int(calibrated.value),
-                users=None if number is None else number[0],
+                users=None if way.number is None else way.number[0],
             )
         )
     rows += [
         Prediction(name, "user", None, None, note=f"not planned: {reason}") for name, reason in task.missing.items()
     ]
-    found = planned(task, problem)
-    best = fewest(found, problem)[0].name if found else NOTHING
-    reason = FEWEST if found else "each row says why"
+    found = fewest(ways, problem)
+    best, reason = (NOTHING, "each row says why") if found is None else (found.method.name, FEWEST)
+    # A method whose simulations are of other numbers has none here, or a proved one, and may still be the best.
+    aside = [way.method.name for way in ways if _not_simulated(way, problem)]
+    if found is not None and aside:
+        reason += f"; not simulated for these numbers, and perhaps better: {', '.join(aside)}"
     least, why_none, about = bound_of(problem)
     bound = about if least is not None else why_none
     return Comparison(task.name, problem.sizes, tuple(rows), best, reason, least, bound)

@@ -15,16 +15,16 @@ from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
 from userdp.planning.comparison import compare_methods
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Problem, Task
 from userdp.planning.problem_bounds import bound_of
-from userdp.planning.sample_size import SampleSize, chosen, fewest, figures, measure_of, planned, sample_size
+from userdp.planning.questions import accuracy_reached, least_value
+from userdp.planning.sample_size import SampleSize, chosen, fewest, figures, measure_of, sized, ways_of
 from userdp.planning.tasks import task_of
 from userdp.report import Comparison
 
 DOUBLINGS = 12
 """How often a number is doubled to find what halves the people."""
-HALVINGS = 4
-"""How often the last doubling is halved: answers are within 5 % of the least one."""
+NEARLY = 0.05
+"""How near answers are to the least one, relatively."""
 MOST_EPSILON = 16
-MOST_ALPHA = 1e9
 DRAWN = (1, 3, 10, 30, 100, 300, 1000)
 """Records of each person in the picture."""
 
@@ -283,19 +283,13 @@ def plan(
     given: dict[str, Any] = {"m": m, "epsilon": epsilon, "delta": delta, "beta": beta}
     wanted: Any = alpha
     if alpha is None and there is not None and kind.has_alpha:
-        some = min(kind.largest_alpha, 1.0) * 0.999
-        at = kind.problem(**given, alpha=some, values=parameters)
-        for _ in range(2):  # by the method that is best for a coarse answer, and by the one that is best for its
-            found = planned(kind, at if wanted is None else at.at(alpha=wanted))
-            if found:
-                wanted = _reached(kind, at, there, fewest(found, at)[0].name) or wanted
-        if wanted is None:
+        found = accuracy_reached(task, n_users=there, **given, **parameters)
+        if found.value is None:
             raise ValueError(f"n_users={there} are not enough for any alpha; give alpha for a plan that says why")
+        wanted = found.value
     problem = kind.problem(**given, alpha=wanted, values=parameters)
-    found = planned(kind, problem)
-    best = None
-    if found:
-        best = sample_size(kind, problem, fewest(found, problem)[0].name)
+    taken = fewest(ways_of(kind, problem), problem)
+    best = None if taken is None else sized(kind, problem, taken)
     least, no_bound, least_for = bound_of(problem)
     return Plan(
         task=task,
@@ -322,40 +316,16 @@ def _needed(task: Task, problem: Problem, method: str) -> int | None:
 
 
 def _least_users(task: Task, problem: Problem) -> int | None:
-    found = planned(task, problem)
-    return min(row[2][0] for row in found) if found else None
+    found = fewest(ways_of(task, problem), problem)
+    return None if found is None or found.number is None else found.number[0]
 
 
 def _reached(task: Task, problem: Problem, n_users: int, method: str) -> float | None:
     """The least accuracy, within 5 %, that so many people are enough for: by one method."""
     if math.isnan(problem.alpha):
         return None
-
-    def enough(alpha: float) -> bool:
-        users = _needed(task, problem.at(alpha=alpha), method)
-        return users is not None and users <= n_users
-
-    finite = math.isfinite(task.largest_alpha)
-    high = task.largest_alpha * 0.999 if finite else problem.alpha
-    while not enough(high):
-        if finite or high > MOST_ALPHA:
-            return None
-        high *= 4
-    low = high / 4
-    while low > 1 / MOST_ALPHA and enough(low):
-        low, high = low / 4, low
-    return _between(low, high, enough, HALVINGS + 1)
-
-
-def _between(low: float, high: float, enough: Callable[[float], bool], halvings: int) -> float:
-    """A number near the least one that is enough, which is above the low one."""
-    for _ in range(halvings):
-        middle = math.sqrt(low * high)
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    top = min(task.largest_alpha * (1 - 1e-9), max(problem.alpha, 2 * task.scale(problem)))
+    return least_value(task, problem, method, n_users, "alpha", (top * 1e-6, top), float, NEARLY).value
 
 
 def _changes(task: Task, problem: Problem, best: SampleSize) -> Sequence[Change]:
@@ -363,22 +333,11 @@ def _changes(task: Task, problem: Problem, best: SampleSize) -> Sequence[Change]
     half = max(1, best.n_users // 2)
 
     def search(name: str, start: float, most: float, make: Callable[[float], Any]) -> tuple[float, int] | None:
-        def users(value: float) -> int | None:
-            return _needed(task, problem.at(**{name: make(value)}), best.method)
-
-        def enough(value: float) -> bool:
-            number = users(value)
-            return number is not None and number <= half
-
-        value = start
-        for _ in range(DOUBLINGS):
-            before, value = value, min(value * 2, most)
-            if value <= before:
-                return None
-            if enough(value):
-                value = _between(before, value, enough, HALVINGS)
-                return float(make(value)), users(value) or half
-        return None
+        end = min(most, start * 2**DOUBLINGS)
+        if end <= start:
+            return None
+        found = least_value(task, problem, best.method, half, name, (start, end), make, NEARLY)
+        return None if found.value is None or found.plan is None else (float(found.value), found.plan.n_users)
 
     changes = []
     m, epsilon = problem.m, problem.rate

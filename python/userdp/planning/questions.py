@@ -13,7 +13,7 @@ from userdp.display import Fact, Section, Shown
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Method, NotPlanned, Problem, Task
-from userdp.planning.sample_size import SampleSize, chosen, figures, sample_size
+from userdp.planning.sample_size import NEAR, SampleSize, calibrated_figure, chosen, figures, sample_size, sure_of
 from userdp.planning.tasks import task_of
 
 STEPS_PER_DECADE = 4
@@ -104,7 +104,7 @@ def accuracy_reached(
         m=m, epsilon=epsilon, delta=delta, alpha=min(1.0, kind.largest_alpha) / 2, beta=beta, values=parameters
     )
     top = min(kind.largest_alpha * (1 - 1e-9), 2 * kind.scale(first))
-    return _least(kind, first, method, users, "alpha", (top * 1e-6, top), float)
+    return least_value(kind, first, method, users, "alpha", (top * 1e-6, top), float)
 
 
 def records_needed(
@@ -145,7 +145,7 @@ def records_needed(
     if largest > MOST_RECORDS:
         raise ValueError(f"most must be at most {MOST_RECORDS}; got {short_repr(most)}")
     first = kind.problem(m=1, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
-    return _least(kind, first, method, users, "m", (1, largest), round)
+    return least_value(kind, first, method, users, "m", (1, largest), round)
 
 
 def epsilon_needed(
@@ -185,7 +185,7 @@ def epsilon_needed(
     if isinstance(most, bool) or not isinstance(most, (int, float)) or not 0.01 <= most < math.inf:
         raise ValueError(f"most must be a number from 0.01 on; got {short_repr(most)}")
     first = kind.problem(m=m, epsilon=1, delta=delta, alpha=alpha, beta=beta, values=parameters)
-    return _least(kind, first, method, users, "epsilon", (0.01, float(most)), Fraction)
+    return least_value(kind, first, method, users, "epsilon", (0.01, float(most)), Fraction)
 
 
 def _users(n_users: int) -> int:
@@ -195,7 +195,7 @@ def _users(n_users: int) -> int:
     return users
 
 
-def _least(
+def least_value(
     task: Task,
     problem: Problem,
     method: str,
@@ -203,31 +203,25 @@ def _least(
     quantity: str,
     span: tuple[float, float],
     make: Callable[[float], Any],
+    digits: float = DIGITS,
 ) -> Answer:
     """The least value with which the users are enough: by steps over the range, and by halving between two of them."""
-    # More records, a larger epsilon and a larger alpha never need more users, but a number may be known for a part of
-    # the range only.
+    # More records, a larger epsilon and a larger alpha are taken to need no more users. A number may be known for a
+    # part of the range only; and where a method loses by more records, a smaller m between two steps may be passed by.
     if method != "auto":
-        way = task.method(method)
-        if not way.kept(problem):
-            raise TypeError(f"method={method!r} needs a promise of how users are: {way.needs(problem)}")
-    why: list[str] = []
-
+        named = task.method(method)
+        if not named.kept(problem):
+            raise TypeError(f"method={method!r} needs a promise of how users are: {named.needs(problem)}")
     ways = [way for way in task.methods if way.protects == "user" and way.kept(problem)]
     ways = [way for way in ways if method in ("auto", way.name)]
+    why: list[str] = []
 
-    def plan(value: Any) -> Method | None:
+    def enough(value: Any) -> Method | None:
         """The first method for which the users are enough."""
         asked = problem.at(**{quantity: value})
         for way in ways:
-            found = chosen(figures(way, task, asked)) if way.reached is None else None
-            if found is not None and found[0] <= n_users:
+            if _is_enough(way, task, asked, n_users, why):
                 return way
-            if found is not None:
-                why.append(f"{found[0]:,} users are needed by {way.name} at {quantity} = {float(value):.4g}")
-            with suppress(NotPlanned):
-                if way.reached is not None and way.reached(asked, n_users) <= asked.alpha:
-                    return way
         return None
 
     low, high = span
@@ -237,9 +231,9 @@ def _least(
     found: tuple[Any, Method] | None = None
     # Small accuracies take long to plan, and are not looked at unless larger ones are reached.
     for value in reversed(values) if quantity == "alpha" else values:
-        first_way = plan(value)
-        if first_way is not None:
-            found, before = (value, first_way), None if quantity == "alpha" else before
+        way = enough(value)
+        if way is not None:
+            found, before = (value, way), None if quantity == "alpha" else before
         else:
             before = value
         if found is not None and not (quantity == "alpha" and before is None):
@@ -247,17 +241,36 @@ def _least(
     if found is None:
         reason = f"not enough at any {quantity} looked at" + (f": {why[-1]}" if why else "")
         return Answer(quantity, None, None, n_users, span, reason)
-    while before is not None and found[0] > before * (1 + DIGITS) and found[0] - before > (1 if quantity == "m" else 0):
+    while before is not None and found[0] > before * (1 + digits) and found[0] - before > (1 if quantity == "m" else 0):
         middle = make(math.sqrt(float(before) * float(found[0])))
         if middle in (before, found[0]):
             middle = make((before + found[0]) / 2)
             if middle in (before, found[0]):
                 break
-        nearer = plan(middle)
+        nearer = enough(middle)
         if nearer is None:
             before = middle
         else:
             found = (middle, nearer)
-    value = found[0] if quantity == "m" else float(found[0])
+    least = found[0] if quantity == "m" else float(found[0])
     made = sample_size(task, problem.at(**{quantity: found[0]}), found[1].name)
-    return Answer(quantity, value, made, n_users, span)
+    return Answer(quantity, least, made, n_users, span)
+
+
+def _is_enough(way: Method, task: Task, problem: Problem, n_users: int, why: list[str]) -> bool:
+    """Whether `chosen` would take at most so many users; without a search for the proved number where it can be."""
+    if way.reached is None:
+        found = chosen(figures(way, task, problem))
+    else:
+        with suppress(NotPlanned):
+            if way.reached(problem, n_users) <= problem.alpha:
+                return True
+        # More than n_users are proved. They are not taken where they are far more than the calibrated ones.
+        found = sure_of(calibrated_figure(way, task, problem))
+        with suppress(NotPlanned):
+            if found is not None and way.reached(problem, min(NEAR * found[0], MOST_USERS)) <= problem.alpha:
+                return False
+    if found is None or found[0] <= n_users:
+        return found is not None
+    why.append(f"{found[0]:,} users are needed by {way.name}")
+    return False

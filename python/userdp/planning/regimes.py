@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from userdp.display import Fact, Section, Shown, Table
+from userdp.display import Fact, Section, Shown, Table, axes_or_new
 from userdp.exact.numbers import Delta, Epsilon, check_count
-from userdp.planning.problem import Task
-from userdp.planning.sample_size import chosen, fewest, figures, planned
+from userdp.planning.sample_size import fewest, ways_of
 from userdp.planning.tasks import task_of
 
 if TYPE_CHECKING:
@@ -73,12 +72,7 @@ class Regime(Shown):
         -------
         matplotlib Axes
         """
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ModuleNotFoundError:
-                raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
-            _, ax = plt.subplots(layout="constrained")
+        ax = axes_or_new(ax)
         for name, users in self.users.items():
             known = [(m, number) for m, number in zip(self.m, users, strict=True) if number is not None]
             wide = 2.5 if name in self.best else 1.2
@@ -129,16 +123,12 @@ def regime_map(
     problem = None
     for number in sizes:
         problem = kind.problem(m=number, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
-        for way in kind.methods:
-            found = chosen(figures(way, kind, problem))
-            rows[way.name].append(None if found is None else found[0])
-        best.append(_best(kind, problem))
+        ways = ways_of(kind, problem)
+        for way in ways:
+            rows[way.method.name].append(None if way.number is None else way.number[0])
+        found = fewest(ways, problem)
+        best.append(None if found is None else found.method.name)
     assert problem is not None
     users = {name: tuple(numbers) for name, numbers in rows.items() if any(number is not None for number in numbers)}
     shown = {name: value for name, value in problem.sizes.items() if name != "m"}
     return Regime(kind.name, shown, sizes, users, tuple(best))
-
-
-def _best(task: Task, problem: Any) -> str | None:
-    found = planned(task, problem)
-    return fewest(found, problem)[0].name if found else None

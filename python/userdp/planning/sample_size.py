@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import rounded
@@ -55,7 +56,7 @@ class Figure:
 
 def figures(method: Method, task: Task, problem: Problem) -> tuple[Figure, Figure, Figure]:
     """The three numbers of a method, each with its source or with the reason why it is missing."""
-    return _rate(method, problem), _proved(method, problem), _calibrated(method, task, problem)
+    return _rate(method, problem), _proved(method, problem), calibrated_figure(method, task, problem)
 
 
 def _rate(method: Method, problem: Problem) -> Figure:
@@ -72,12 +73,16 @@ def _proved(method: Method, problem: Problem) -> Figure:
     if method.proved is None:
         return Figure("proved", None, method.theorem, reason="no number of users is proved with constants")
     try:
-        return Figure("proved", method.proved(problem), method.theorem)
+        users = method.proved(problem)
+        if users > MOST_USERS:
+            raise NotPlanned(f"more than {MOST_USERS} users would be needed; raise alpha or epsilon")
+        return Figure("proved", users, method.theorem)
     except (NotPlanned, BudgetError) as error:
         return Figure("proved", None, method.theorem, reason=str(error))
 
 
-def _calibrated(method: Method, task: Task, problem: Problem) -> Figure:
+def calibrated_figure(method: Method, task: Task, problem: Problem) -> Figure:
+    """What simulations say, or why they say nothing."""
     try:
         found = calibration_of(method, problem)
         assert method.terms is not None
@@ -162,15 +167,20 @@ def measure_of(task: Task, problem: Problem) -> str:
     return f"{task.measure} is at most {problem.alpha:g} in {1 - problem.beta:.4g} of all releases"
 
 
+def sure_of(calibrated: Figure) -> tuple[int, Kind] | None:
+    """The calibrated number with its error on top."""
+    if calibrated.value is None:
+        return None
+    return max(2, math.ceil(calibrated.value * (1 + (calibrated.error or 0)))), "calibrated"
+
+
 def chosen(figures_of: tuple[Figure, Figure, Figure]) -> tuple[int, Kind] | None:
     """The number of users to take, and which of the three it is."""
     _, proved, calibrated = figures_of
-    if calibrated.value is None:
-        return None if proved.value is None else (max(2, int(proved.value)), "proved")
-    sure = max(2, math.ceil(calibrated.value * (1 + (calibrated.error or 0))))
-    if proved.value is not None and proved.value <= NEAR * sure:
+    sure = sure_of(calibrated)
+    if proved.value is not None and (sure is None or proved.value <= NEAR * sure[0]):
         return max(2, int(proved.value)), "proved"
-    return sure, "calibrated"
+    return sure
 
 
 def user_complexity(
@@ -234,26 +244,33 @@ def user_complexity(
 def sample_size(task: Task, problem: Problem, method: str = "auto") -> SampleSize:
     """The same for a problem that has been read."""
     if method == "auto":
-        found = planned(task, problem)
-        if not found:
-            reasons = "; ".join(f"{way.name}: {why_not(figures(way, task, problem))}" for way in task.methods)
+        ways = ways_of(task, problem)
+        found = fewest(ways, problem)
+        if found is None:
+            reasons = "; ".join(f"{way.method.name}: {why_not(way.numbers)}" for way in ways)
             raise ValueError(f"no method of {task.name!r} can be planned here: {reasons}")
-        way, numbers, (users, basis) = fewest(found, problem)
-    else:
-        way = task.method(method)
-        if not way.kept(problem):
-            raise TypeError(f"method={method!r} needs a promise of how users are: {way.needs(problem)}")
-        numbers = figures(way, task, problem)
-        number = chosen(numbers)
-        if number is None:
-            raise BudgetError(f"method={method!r} cannot be planned here: {why_not(numbers)}")
-        users, basis = number
+        return sized(task, problem, found)
+    named = task.method(method)
+    if not named.kept(problem):
+        raise TypeError(f"method={method!r} needs a promise of how users are: {named.needs(problem)}")
+    numbers = figures(named, task, problem)
+    number = chosen(numbers)
+    if number is None:
+        raise BudgetError(f"method={method!r} cannot be planned here: {why_not(numbers)}")
+    return sized(task, problem, Way(named, numbers, number))
+
+
+def sized(task: Task, problem: Problem, way: Way) -> SampleSize:
+    """The number of users of a method that has one."""
+    assert way.number is not None
+    (users, basis), numbers = way.number, way.numbers
     free = None
     if task.without_privacy is not None:
-        free = task.without_privacy(problem)
+        with suppress(NotPlanned):
+            free = task.without_privacy(problem)
     return SampleSize(
         task=task.name,
-        method=way.name,
+        method=way.method.name,
         measure=measure_of(task, problem),
         n_users=users,
         basis=basis,
@@ -265,23 +282,33 @@ def sample_size(task: Task, problem: Problem, method: str = "auto") -> SampleSiz
     )
 
 
-def planned(task: Task, problem: Problem) -> list[tuple[Method, tuple[Figure, Figure, Figure], tuple[int, Kind]]]:
-    """The methods that protect users, whose needs are promised, and that have a number."""
-    rows = []
-    for way in task.methods:
-        if way.protects == "user" and way.kept(problem):
-            numbers = figures(way, task, problem)
-            number = chosen(numbers)
-            if number is not None:
-                rows.append((way, numbers, number))
-    return rows
+class Way(NamedTuple):
+    """A method on a problem: its three numbers, and the one to take."""
+
+    method: Method
+    numbers: tuple[Figure, Figure, Figure]
+    number: tuple[int, Kind] | None
+
+    def may_be_taken(self, problem: Problem) -> bool:
+        """Whether it protects users and what it needs is promised."""
+        return self.method.protects == "user" and self.method.kept(problem)
 
 
-def fewest(
-    rows: list[tuple[Method, tuple[Figure, Figure, Figure], tuple[int, Kind]]], problem: Problem
-) -> tuple[Method, tuple[Figure, Figure, Figure], tuple[int, Kind]]:
-    """The method with the fewest users; of equal ones, the first that needs no promise."""
-    return min(rows, key=lambda row: (row[2][0], row[0].needs(problem) != "nothing"))
+def ways_of(task: Task, problem: Problem) -> list[Way]:
+    """All methods of a task."""
+    found = []
+    for method in task.methods:
+        numbers = figures(method, task, problem)
+        found.append(Way(method, numbers, chosen(numbers)))
+    return found
+
+
+def fewest(ways: Sequence[Way], problem: Problem) -> Way | None:
+    """Of those that may be taken, the one with the fewest users; of equal ones, the first that needs no promise."""
+    known = [(way.number[0], way) for way in ways if way.number is not None and way.may_be_taken(problem)]
+    if not known:
+        return None
+    return min(known, key=lambda row: (row[0], row[1].method.needs(problem) != "nothing"))[1]
 
 
 def why_not(numbers: tuple[Figure, Figure, Figure]) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of
 from userdp.checker import audits, divergences, spaces, values
 from userdp.checker.check import Verification
-from userdp.display import Curve, Fact, Section
+from userdp.display import Curve, Fact, Section, axes_or_new
 from userdp.display.numbers import Toward, as_float, bounds_text, level_text, number_text, plural
 from userdp.exact.encoding import Unreadable, code_of, encode, fraction_text
 from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level, split_text
@@ -383,12 +383,7 @@ class AuditReport(Report):
         -------
         matplotlib Axes
         """
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise ImportError("plot needs matplotlib: pip install 'userdp[plot]'") from error
-            ax = plt.figure().add_subplot()
+        ax = axes_or_new(ax)
         grid = self.plot_epsilons() if epsilons is None else np.array(list(epsilons), dtype=np.float64)
         curve = self.profile(grid)
         ax.plot(grid, np.where(curve > 0, curve, np.nan), **({"label": self.mechanism} | kwargs))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from userdp.checker.claims import stable_share
-from userdp.display import Fact, Section, Table
+from userdp.display import Fact, Section, Table, axes_or_new
 from userdp.display.numbers import bounded, bounds_text, number_text
 from userdp.exact.numbers import Bounds, Delta, parse_delta
 from userdp.report.base import (
@@ -343,12 +343,7 @@ class Comparison(Report):
         -------
         matplotlib Axes
         """
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ModuleNotFoundError:
-                raise ImportError("plots need matplotlib: pip install 'userdp[plot]'") from None
-            _, ax = plt.subplots(layout="constrained")
+        ax = axes_or_new(ax)
         errors = self._has_errors()
         sizes = [(line, line.worst_error if errors else line.users) for line in self.rows]
         rows = [(line, size) for line, size in sizes if size is not None]

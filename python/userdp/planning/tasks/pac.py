@@ -23,6 +23,7 @@ from userdp.planning.chances import (
     selection_users,
     term,
     users_for,
+    usual_ways,
 )
 from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, between, counts_from
 
@@ -331,29 +332,16 @@ PAC = Task(
             theorem="[GKM21, Theorem 5]",
             proved=_no_queries,
         ),
-        Method(
-            "one record per person",
-            "RealizablePACClassifier() on the first record of each user",
-            theorem=EXPLAINED,
-            proved=lambda problem: proved_realizable(problem.at(m=1)),
-            terms=term(of_one_record(users_of_realizable)),
-            baseline="one record per person",
-        ),
-        Method(
-            "group privacy",
-            "RealizablePACClassifier(epsilon=epsilon / m) where each record is a user",
-            theorem=EXPLAINED,
-            proved=rounded_up(_grouped_realizable),
-            terms=term(of_records(users_of_realizable)),
-            baseline="group privacy",
-        ),
-        Method(
-            "per-user clipping",
-            "a draw by sums of users' mean numbers of mistakes, each in [0, 1]",
-            theorem=EXPLAINED,
-            proved=rounded_up(_grouped_realizable),
-            terms=term(of_records(users_of_realizable)),
-            baseline="per-user clipping",
+        *usual_ways(
+            (
+                "RealizablePACClassifier() on the first record of each user",
+                "RealizablePACClassifier(epsilon=epsilon / m) where each record is a user",
+                "a draw by sums of users' mean numbers of mistakes, each in [0, 1]",
+            ),
+            EXPLAINED,
+            users_of_realizable,
+            lambda problem: proved_realizable(problem.at(m=1)),
+            rounded_up(_grouped_realizable),
         ),
     ),
     data=EXPLAINED_DATA,
@@ -396,29 +384,16 @@ AGNOSTIC = Task(
             theorem="[LWY24, Theorem 4.6]",
             proved=_no_surrogate,
         ),
-        Method(
-            "one record per person",
-            "AgnosticPACClassifier() on the first record of each user",
-            theorem=THEOREM,
-            proved=rounded_up(of_one_record(_proved_agnostic)),
-            terms=term(of_one_record(users_of_score)),
-            baseline="one record per person",
-        ),
-        Method(
-            "group privacy",
-            "AgnosticPACClassifier(epsilon=epsilon / m) where each record is a user",
-            theorem=THEOREM,
-            proved=rounded_up(of_records(_proved_agnostic)),
-            terms=term(of_records(users_of_score)),
-            baseline="group privacy",
-        ),
-        Method(
-            "per-user clipping",
-            "AgnosticPACClassifier(method='pairwise') where nothing is clipped: sums of users' mistakes",
-            theorem=THEOREM,
-            proved=rounded_up(of_records(_proved_agnostic)),
-            terms=term(of_records(users_of_score)),
-            baseline="per-user clipping",
+        *usual_ways(
+            (
+                "AgnosticPACClassifier() on the first record of each user",
+                "AgnosticPACClassifier(epsilon=epsilon / m) where each record is a user",
+                "AgnosticPACClassifier(method='pairwise') where nothing is clipped: sums of users' mistakes",
+            ),
+            THEOREM,
+            users_of_score,
+            rounded_up(of_one_record(_proved_agnostic)),
+            rounded_up(of_records(_proved_agnostic)),
         ),
     ),
     data=(

@@ -20,6 +20,7 @@ from userdp.planning.chances import (
     selection_users,
     term,
     users_for,
+    usual_ways,
 )
 from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, between, counts_from
 
@@ -147,29 +148,16 @@ THRESHOLD = Task(
             theorem="[LWY24, Theorem 5.2]",
             proved=_no_median,
         ),
-        Method(
-            "one record per person",
-            "ThresholdClassifier() on the first record of each user",
-            theorem=THEOREM,
-            proved=rounded_up(of_one_record(_proved)),
-            terms=term(of_one_record(users_of_score)),
-            baseline="one record per person",
-        ),
-        Method(
-            "group privacy",
-            "ThresholdClassifier(epsilon=epsilon / m) where each record is a user",
-            theorem=THEOREM,
-            proved=rounded_up(of_records(_proved)),
-            terms=term(of_records(users_of_score)),
-            baseline="group privacy",
-        ),
-        Method(
-            "per-user clipping",
-            "the exponential mechanism on sums of users' mean numbers of mistakes, each in [0, 1]",
-            theorem=THEOREM,
-            proved=rounded_up(of_records(_proved)),
-            terms=term(of_records(users_of_score)),
-            baseline="per-user clipping",
+        *usual_ways(
+            (
+                "ThresholdClassifier() on the first record of each user",
+                "ThresholdClassifier(epsilon=epsilon / m) where each record is a user",
+                "the exponential mechanism on sums of users' mean numbers of mistakes, each in [0, 1]",
+            ),
+            THEOREM,
+            users_of_score,
+            rounded_up(of_one_record(_proved)),
+            rounded_up(of_records(_proved)),
         ),
     ),
     data=(
