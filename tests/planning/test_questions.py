@@ -84,3 +84,23 @@ def test_what_was_not_simulated_here_is_named_as_perhaps_better() -> None:
     table = compare_methods("threshold", m=3, epsilon=1, alpha=0.1, n_points=1000, eta=0.49)
     assert table["score"].calibrated is None
     assert "perhaps better: score" in table.reason
+
+
+@pytest.mark.parametrize(
+    ("task", "given"),
+    [
+        ("mean", {"alpha": 0.02}),
+        ("sum", {"alpha": 0.002, "max_value": 7.0}),
+        ("group_by", {"alpha": 0.002, "n_keys": 5}),
+        ("group_by", {"alpha": 0.002, "n_keys": 5, "neighbors": "replace"}),
+        ("threshold", {"alpha": 0.05, "n_points": 2**16}),
+        ("pac", {"alpha": 0.05, "n_hypotheses": 2**10}),
+        ("agnostic", {"alpha": 0.05, "n_hypotheses": 2**10}),
+        ("selection", {"alpha": 0.2, "n_items": 1000}),
+    ],
+)
+def test_comparisons_have_a_lower_bound_that_no_proved_number_is_below(task: str, given: dict[str, Any]) -> None:
+    table = compare_methods(task, m=4, epsilon="0.1", **given)
+    assert table.least is not None, table.bound
+    assert all(row.proved is None or row.proved >= table.least for row in table.rows)
+    assert table.bound.startswith("all ")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from userdp.exceptions import BudgetError
 from userdp.planning.lower_bounds import lower_bound
@@ -19,6 +21,8 @@ def bound_of(problem: Problem) -> tuple[int | None, str, str]:
     """A number of people below which no method can do, or why none is known; and what it is about."""
     if problem.task == "finite":
         return None, "it depends on what the algorithm is to find out", ""
+    if problem.task in ("group_by", "sum"):
+        return _bound_of_totals(problem)
     known = inspect.signature(lower_bound).parameters
     named = ((CALLED.get(name, name), value) for name, value in problem.values)
     given = {name: value for name, value in named if name in known and value is not None}
@@ -28,10 +32,23 @@ def bound_of(problem: Problem) -> tuple[int | None, str, str]:
         given["alpha"] = problem.alpha
     if task_of(problem.task).accuracy == "probability":
         given["beta"] = problem.beta
-    if problem.task == "group_by":
-        given.setdefault("neighbors", "replace")
+    return _found(problem.task, problem, given)
+
+
+def _bound_of_totals(problem: Problem) -> tuple[int | None, str, str]:
+    """Of one count, or of one sum in which a user has nothing or one record of the largest value."""
+    # A root mean square error of alpha is, by Chebyshev, an error above 2 alpha in a quarter of all releases at most.
+    if problem.task == "group_by" and problem["n_keys"] is None:
+        return None, "where groups are found by their size, none is known for a group of one size", ""
+    if 2 * problem.alpha >= 1:
+        return None, "none is known for so coarse an answer", ""
+    given = {"alpha": 2 * problem.alpha, "beta": "1/4", "neighbors": problem["neighbors"]}
+    return _found("count" if problem.task == "group_by" else "sum", problem, given)
+
+
+def _found(task: str, problem: Problem, given: Mapping[str, Any]) -> tuple[int | None, str, str]:
     try:
-        found = lower_bound(problem.task, m=problem.m, epsilon=problem.epsilon, delta=problem.delta, **given)
+        found = lower_bound(task, m=problem.m, epsilon=problem.epsilon, delta=problem.delta, **given)
     except (ValueError, TypeError, BudgetError) as error:
         return None, str(error), ""
     if found.vacuous or found.n_users is None:
