@@ -80,10 +80,25 @@ def test_maps_have_the_numbers_of_the_plans() -> None:
 
 
 def test_what_was_not_simulated_here_is_named_as_perhaps_better() -> None:
-    """Labels without noise are outside of what was simulated for thresholds."""
-    table = compare_methods("threshold", m=3, epsilon=1, alpha=0.1, n_points=1000, eta=0.49)
+    """So many records are far outside of what was simulated for thresholds."""
+    table = compare_methods("threshold", m=5000, epsilon=1, alpha=0.1, n_points=1000, eta=0.1)
     assert table["score"].calibrated is None
     assert "perhaps better: score" in table.reason
+
+
+def test_numbers_a_little_outside_of_what_was_simulated_are_called_extrapolated() -> None:
+    """Labels without noise were not simulated, and need fewer users than labels with noise."""
+    given: dict[str, Any] = {"method": "score", "m": 3, "epsilon": 1, "alpha": 0.1, "n_points": 1000}
+    clean, noisy = (user_complexity("threshold", eta=eta, **given) for eta in (0.0, 0.1))
+    assert (clean.basis, noisy.basis) == ("extrapolated", "calibrated")
+    assert "simulated for eta from 0.0" in clean.calibrated.source
+    assert clean.calibrated.error is not None and noisy.calibrated.error is not None
+    assert clean.calibrated.error == 2 * noisy.calibrated.error
+    assert clean.n_users < noisy.n_users
+    del given["method"]
+    row = compare_methods("threshold", eta=0.0, **given)["score"]
+    assert row.users == clean.n_users
+    assert "extrapolated" in row.note
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,12 @@ from typing import Any
 from userdp.planning.problem import Method, NotPlanned, Problem, Terms
 
 
+FAR = 10
+"""Numbers are extrapolated up to so many times beyond the range simulated."""
+WIDER = 2
+"""The error that is stated for an extrapolated number, in those of the points simulated."""
+
+
 @dataclass(frozen=True)
 class Calibration:
     """What simulations say of one method.
@@ -42,8 +48,9 @@ class Calibration:
     runs: int
     seed: int
 
-    def check(self, problem: Problem) -> None:
-        """Refuse a problem that is outside of what was simulated."""
+    def beyond(self, problem: Problem) -> tuple[str, ...]:
+        """Which numbers of a problem are outside of what was simulated, in words; far outside is refused."""
+        found = []
         for name, value in problem.sizes.items():
             span = self.ranges.get(name)
             if span is None:
@@ -53,8 +60,15 @@ class Calibration:
             if isinstance(value, (bool, str)):
                 if value not in span:
                     raise NotPlanned(f"simulated for {name} {' or '.join(map(str, span))} only")
-            elif not min(span) * (1 - 1e-9) <= value <= max(span) * (1 + 1e-9):
-                raise NotPlanned(f"simulated for {name} from {min(span):g} to {max(span):g} only")
+                continue
+            low, high = min(span), max(span)
+            if low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
+                continue
+            # A number like a share may go on from small ones to 0.
+            if not (low / FAR <= value <= high * FAR or low - (high - low) <= value <= high):
+                raise NotPlanned(f"simulated for {name} from {low:g} to {high:g} only")
+            found.append(f"{name} from {low:g} to {high:g}")
+        return tuple(found)
 
     def predict(self, terms: Terms) -> float:
         """The number of users with which half of such simulations would do."""
@@ -81,10 +95,9 @@ def calibrations(task: str) -> Mapping[str, Calibration]:
     }
 
 
-def calibration_of(method: Method, problem: Problem) -> Calibration:
-    """The calibration of a method that holds for a problem."""
+def calibration_of(method: Method, problem: Problem) -> tuple[Calibration, tuple[str, ...]]:
+    """The calibration of a method, and what it was simulated for where the problem is outside of that."""
     found = calibrations(problem.task).get(method.name)
     if found is None or method.terms is None:
         raise NotPlanned("not simulated")
-    found.check(method.standard(problem))
-    return found
+    return found, found.beyond(method.standard(problem))

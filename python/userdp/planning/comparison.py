@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 GROUP = "group privacy"
 RECORDS = "records only"
 REASON = "what WinsorizedMean takes by itself for what is promised"
-FEWEST = "the fewest users among the methods whose needs are promised"
+FEWEST = "the fewest users, in simulations where there are any, among the methods whose needs are promised"
 NOTHING = "none"
+EXTRAPOLATED = "extrapolated beyond the numbers that were simulated"
 
 MEASURED = "tuned, it was not told apart from winsorized, tracking, and it has fewer settings: docs/optimization.md"
 PUBLIC = PublicSeed(bytes(32))
@@ -204,6 +205,13 @@ def _not_simulated(way: Way, problem: Problem) -> bool:
     return way.may_be_taken(problem) and way.method.name in known and way.numbers[2].value is None
 
 
+def _note(way: Way) -> str:
+    """Why there is no number, or that it is extrapolated."""
+    if way.number is None:
+        return f"not planned: {why_not(way.numbers)}"
+    return EXTRAPOLATED if way.number[1] == "extrapolated" else ""
+
+
 def _users_needed(task: Task, problem: Problem) -> Comparison:
     """Every method of a task, with its three numbers of users or the reason why there is none."""
     ways = ways_of(task, problem)
@@ -217,7 +225,7 @@ def _users_needed(task: Task, problem: Problem) -> Comparison:
                 None,
                 None,
                 way.method.needs(problem),
-                f"not planned: {why_not(way.numbers)}" if way.number is None else "",
+                _note(way),
                 rate=rate.value,
                 proved=None if proved.value is None else int(proved.value),
                 calibrated=None if calibrated.value is None else int(calibrated.value),

@@ -209,7 +209,7 @@ class Plan(Shown):
         rows = []
         for line in self.ways.rows:
             users = "–" if line.users is None else f"{line.users:,}"
-            basis = "proved" if line.users is not None and line.users == line.proved else "simulated"
+            basis = "proved" if line.users is not None and line.users == line.proved else line.note or "simulated"
             why = basis if line.users is not None else line.note.removeprefix("not planned: ")
             if line.protects == "record":
                 why = f"{why}; protects single records only, so it does not count here"
@@ -423,4 +423,7 @@ def _times(ratio: float) -> str:
 def _basis(best: SampleSize) -> str:
     if best.basis == "proved":
         return f"a proof: {best.proved.source}"
-    return f"a simulation: {best.calibrated.source}; it was off by up to {100 * (best.calibrated.error or 0):.0f} %"
+    wide = f"{100 * (best.calibrated.error or 0):.0f} %"
+    if best.basis == "extrapolated":
+        return f"a simulation of other numbers, {best.calibrated.source}; {wide} were added"
+    return f"a simulation: {best.calibrated.source}; it was off by up to {wide}"

@@ -13,11 +13,11 @@ from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon
 from userdp.exceptions import BudgetError
-from userdp.planning.calibration import calibration_of
+from userdp.planning.calibration import WIDER, calibration_of
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Problem, Task
 from userdp.planning.tasks import task_of
 
-Kind = Literal["rate", "proved", "calibrated"]
+Kind = Literal["rate", "proved", "calibrated", "extrapolated"]
 NEAR = 2
 """A proved number up to so many times a calibrated one is taken in its place, as it holds for all users."""
 
@@ -28,17 +28,18 @@ class Figure:
 
     Attributes
     ----------
-    kind : {"rate", "proved", "calibrated"}
+    kind : {"rate", "proved", "calibrated", "extrapolated"}
     value : float or None
         "rate": the paper's formula, without constants and logarithms: for its shape only. "proved": with so many users
         the accuracy is kept, by a theorem with explicit constants. "calibrated": by simulations with users of one
-        kind. None where there is none.
+        kind. "extrapolated": the same formula beyond the numbers that were simulated. None where there is none.
     source : str
         The paper's row, what is proved, or what was simulated.
     terms : mapping from str to float
         What the value is the sum of.
     error : float or None
-        Of a calibrated number: the largest relative error at the points simulated.
+        Of a calibrated number: the largest relative error at the points simulated; twice that where it is
+        extrapolated, which is a margin and no bound.
     reason : str
         Why there is no value.
     """
@@ -84,7 +85,7 @@ def _proved(method: Method, problem: Problem) -> Figure:
 def calibrated_figure(method: Method, task: Task, problem: Problem) -> Figure:
     """What simulations say, or why they say nothing."""
     try:
-        found = calibration_of(method, problem)
+        found, beyond = calibration_of(method, problem)
         assert method.terms is not None
         terms = {name: found.constants[name] * size for name, size in method.terms(problem).items()}
     except NotPlanned as error:
@@ -93,6 +94,9 @@ def calibrated_figure(method: Method, task: Task, problem: Problem) -> Figure:
     if users > MOST_USERS:
         return Figure("calibrated", None, task.data, reason=f"more than {MOST_USERS} users")
     source = f"{found.points} points simulated, {found.runs} runs each, seed {found.seed}: {task.data}"
+    if beyond:
+        source = f"extrapolated, as it was simulated for {' and '.join(beyond)} only: {source}"
+        return Figure("extrapolated", users, source, terms, WIDER * found.error)
     return Figure("calibrated", users, source, terms, found.error)
 
 
@@ -108,9 +112,10 @@ class SampleSize(Shown):
     n_users : int
         The number to take, at least 2: the calibrated one with its error on top, or the proved one where that is at
         most twice as large or nothing was simulated.
-    basis : {"proved", "calibrated"}
-        Which of the two it is.
+    basis : {"proved", "calibrated", "extrapolated"}
+        Which of these it is.
     rate, proved, calibrated : Figure
+        The last one is "extrapolated" where the numbers are beyond those simulated.
     without_privacy : int or None
         How many users are enough for sampling alone, where that is known.
     sizes : mapping
@@ -171,7 +176,7 @@ def sure_of(calibrated: Figure) -> tuple[int, Kind] | None:
     """The calibrated number with its error on top."""
     if calibrated.value is None:
         return None
-    return max(2, math.ceil(calibrated.value * (1 + (calibrated.error or 0)))), "calibrated"
+    return max(2, math.ceil(calibrated.value * (1 + (calibrated.error or 0)))), calibrated.kind
 
 
 def chosen(figures_of: tuple[Figure, Figure, Figure]) -> tuple[int, Kind] | None:
@@ -201,7 +206,8 @@ def user_complexity(
     task : str
         One of `userdp.planning.tasks`; docs/planning.md has what each of them means.
     method : str
-        One of the task's methods, or "auto": what needs the fewest users among those whose needs are promised.
+        One of the task's methods, or "auto": what needs the fewest users in simulations, or by proof where nothing was
+        simulated, among those whose needs are promised.
     m : int
         Records of each user.
     epsilon, delta : privacy parameters
@@ -227,8 +233,8 @@ def user_complexity(
 
     Notes
     -----
-    A calibrated number is for users as simulated, which `SampleSize.calibrated` describes, and for numbers within the
-    range simulated. A proved number is for all users, as its theorem says.
+    A calibrated number is for users as simulated, which `SampleSize.calibrated` describes. Up to 10 times beyond the
+    range simulated it is called extrapolated, and has twice the error on top. A proved number is for all users, as its theorem says.
 
     Examples
     --------
@@ -289,6 +295,13 @@ class Way(NamedTuple):
     numbers: tuple[Figure, Figure, Figure]
     number: tuple[int, Kind] | None
 
+    @property
+    def expected(self) -> float:
+        """The users that it is expected to need: what was simulated without its error, or what is proved."""
+        _, proved, calibrated = self.numbers
+        known = [number.value for number in (proved, calibrated) if number.value is not None]
+        return min(known, default=math.inf)
+
     def may_be_taken(self, problem: Problem) -> bool:
         """Whether it protects users and what it needs is promised."""
         return self.method.protects == "user" and self.method.kept(problem)
@@ -305,7 +318,8 @@ def ways_of(task: Task, problem: Problem) -> list[Way]:
 
 def fewest(ways: Sequence[Way], problem: Problem) -> Way | None:
     """Of those that may be taken, the one with the fewest users; of equal ones, the first that needs no promise."""
-    known = [(way.number[0], way) for way in ways if way.number is not None and way.may_be_taken(problem)]
+    # Numbers are compared as simulated: proofs are less tight for some methods than for others.
+    known = [(way.expected, way) for way in ways if way.number is not None and way.may_be_taken(problem)]
     if not known:
         return None
     return min(known, key=lambda row: (row[0], row[1].method.needs(problem) != "nothing"))[1]
