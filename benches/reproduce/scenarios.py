@@ -1,9 +1,10 @@
 """Whether the planner recommends well: 24 scenarios drawn from the seed, each with runs that no fit has seen.
 
-    python -m benches.reproduce.scenarios [--runs 200]
+    python -m benches.reproduce.scenarios [--runs 400] [--jobs 2]
 
 For each scenario: what the planner recommends, how many users that method and every other shipped method of the task
-really need, and how often the recommended number misses. Writes `benches/reproduce/scenarios.csv`.
+really need, with standard errors, and how often the recommended number misses. Writes
+`benches/reproduce/scenarios.csv`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -45,21 +49,23 @@ def scenarios() -> list[tuple[Simulation, Point]]:
     return found
 
 
-def looked_at(index: int, of: Simulation, point: Point, runs: int) -> dict[str, Any]:
+def looked_at(runs: int, index: int) -> dict[str, Any]:
     """A row of the results."""
+    of, point = scenarios()[index]
     task = TASKS[of.task]
     problem = problem_of(point, task)
     plan = sample_size(task, problem)
-    needs: dict[str, float] = {}
+    needs: dict[str, tuple[float, float]] = {}
+    refused: dict[str, str] = {}
     for simulation in SIMULATIONS:
         if simulation.task != of.task or not task.method(simulation.method).kept(problem):
             continue
         try:
             need = users_needed(simulation, point, runs, f"scenario {index}")
         except (NotPlanned, ValueError) as error:
-            print(f"  {simulation.method}: {error}", flush=True)
+            refused[simulation.method] = str(error)
             continue
-        needs[simulation.method] = round(need.n_users, 1)
+        needs[simulation.method] = (round(need.n_users, 1), round(need.standard_error, 1))
     row = {
         "scenario": index,
         "task": of.task,
@@ -68,29 +74,31 @@ def looked_at(index: int, of: Simulation, point: Point, runs: int) -> dict[str, 
         "n_users": plan.n_users,
         "basis": plan.basis,
         "needs": json.dumps(needs, sort_keys=True),
+        "not_run": json.dumps(refused, sort_keys=True),
     }
     own = [simulation for simulation in SIMULATIONS if (simulation.task, simulation.method) == (of.task, plan.method)]
     if own:
-        try:
-            ratio, error = failure(own[0], point, plan.n_users, max(runs, 400), stream("scenario at", index))
-            row |= {"failure": f"{ratio:.4f}", "failure_error": f"{error:.4f}"}
-        except ValueError as refusal:
-            print(f"  {plan.method}: {refusal}", flush=True)
+        ratio, error = failure(own[0], point, plan.n_users, runs, stream("scenario at", index))
+        row |= {"failure": f"{ratio:.4f}", "failure_error": f"{error:.4f}"}
     if plan.method in needs:
-        row["times_best"] = f"{needs[plan.method] / min(needs.values()):.3f}"
-    print(row, flush=True)
+        row["times_best"] = f"{needs[plan.method][0] / min(n for n, _ in needs.values()):.3f}"
     return row
 
 
 def main() -> None:
     """Look at all scenarios and write what is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=200)
-    runs = parser.parse_args().runs
-    rows = [looked_at(index, of, point, runs) for index, (of, point) in enumerate(scenarios())]
-    names = [*rows[0], *(name for name in ("failure", "failure_error", "times_best") if name not in rows[0])]
+    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    rows = []
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        for row in pool.map(partial(looked_at, given.runs), range(NUMBER)):
+            print(row, flush=True)
+            rows.append(row)
     with RESULTS.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names)
+        names = dict.fromkeys(name for row in rows for name in row)
+        writer = csv.DictWriter(file, list(names))
         writer.writeheader()
         writer.writerows(rows)
 

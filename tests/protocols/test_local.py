@@ -359,7 +359,7 @@ def test_estimates_are_exactly_unbiased_with_the_stated_variance(protocol: Any) 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
 def test_the_separation_of_two_items_is_what_users_needed_takes_it_for(protocol: Any) -> None:
     pmfs, k = channel(protocol), protocol.n_items
-    plus, minus, neither = protocol._separation()
+    plus, minus, neither = protocol.separation()
 
     def mass(holder: int, yes: int, no: int) -> Fraction:
         return sum(

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from benches.reproduce.simulation import Floats, Point
 
-from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
-from userdp.protocols import local
+from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
+from userdp.mechanisms.mode import lost_by_coins
+from userdp.planning.problem import NotPlanned
+from userdp.protocols import local, shuffle
 
 COMMON, RIVAL = 0, 1
+WRITTEN = 64
+"""Up to so many candidates permute-and-flip writes its exact distribution out."""
 
 
 def drawn_between(rng: np.random.Generator, low: float, high: float) -> float:
@@ -27,9 +31,12 @@ class CentralSelection:
     """Users draw their items, and the probability of the wrong release given these is computed exactly."""
 
     method: str
-    make: Callable[[Point], Any]
-    most_items: int
+    missed: Callable[[Point, int, Floats], Floats]
+    """For so many users, of whom so many have the common item: how likely another one is released."""
+    most_items: int = 2**20
     has_delta: bool = False
+    least_alpha: float = 0.08
+    least_epsilon: float = 0.1
     task: ClassVar[str] = "selection"
     root_mean_square: ClassVar[bool] = False
     exact: ClassVar[bool] = True
@@ -38,25 +45,118 @@ class CentralSelection:
         """Numbers that a curator meets."""
         return {
             "m": int(rng.integers(1, 257)),
-            "epsilon": drawn_between(rng, 0.1, 2),
+            "epsilon": drawn_between(rng, self.least_epsilon, 2),
             "delta": drawn_between(rng, 1e-9, 1e-4) if self.has_delta else 0,
-            "alpha": drawn_between(rng, 0.08, 0.8),
+            "alpha": drawn_between(rng, self.least_alpha, 0.8),
             "beta": drawn_between(rng, 0.02, 0.3),
             "n_items": int(drawn_between(rng, 2, self.most_items)),
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
         """The probability of another item, for each draw of the users."""
+        if self.has_delta and not point["delta"]:
+            raise NotPlanned("delta must be > 0 for it")
         having = rng.binomial(n_users, (1 + point["alpha"]) / 2, size=runs)
-        selection = self.make(point)
-        right = {k: self._right(selection, {COMMON: k, RIVAL: n_users - k}) for k in set(having.tolist())}
-        return np.array([1 - right[k] for k in having.tolist()])
+        different, places = np.unique(having, return_inverse=True)
+        return self.missed(point, n_users, different.astype(np.float64))[places]
 
-    def _right(self, selection: Any, counts: dict[int, int]) -> float:
-        if not self.has_delta:
-            return float(selection.probability(COMMON, counts))
-        # Outputs are the items that somebody has, in order.
-        return float(selection.pmf(counts).probabilities[0]) if counts[COMMON] else 0.0
+
+def _counts(n_users: int, having: float) -> dict[int, int]:
+    return {COMMON: int(having), RIVAL: n_users - int(having)}
+
+
+def _of_weights(point: Point, n_users: int, having: Floats) -> Floats:
+    selection = PurePrivateMode(epsilon=point["epsilon"], n_items=point["n_items"])
+    return np.array([1 - float(selection.probability(COMMON, _counts(n_users, k))) for k in having])
+
+
+def _of_coins(point: Point, n_users: int, having: Floats) -> Floats:
+    size = point["n_items"]
+    if size > WRITTEN:  # by integrals that tests compare with the exact distribution
+        return lost_by_coins(having, n_users - having, size - 2, float(point["epsilon"]) / 2)
+    selection = PurePrivateMode(epsilon=point["epsilon"], n_items=size, mechanism="permute-and-flip")
+    return np.array([1 - float(selection.probability(COMMON, _counts(n_users, k))) for k in having])
+
+
+def _of_table(point: Point, n_users: int, having: Floats) -> Floats:
+    if n_users > 1024:
+        raise NotPlanned("tables are for up to 1024 users")
+    selection = PlannedPrivateMode(
+        epsilon=point["epsilon"], n_items=point["n_items"], n_users=n_users, agreement=(1 + point["alpha"]) / 2
+    )
+    return np.array([1 - float(selection.probability(COMMON, _counts(n_users, k))) for k in having])
+
+
+def _of_threshold(point: Point, n_users: int, having: Floats) -> Floats:
+    selection = ApproximatePrivateMode(epsilon=point["epsilon"], delta=point["delta"])
+    surely = 2 * selection.half_width
+    found = np.ones(len(having))
+    for place, k in enumerate(having):
+        if 2 * k - n_users > surely and k >= surely + 2:  # always, see the class
+            found[place] = 0.0
+        elif k:  # outputs are the items that somebody has, in order
+            found[place] = 1 - float(selection.pmf(_counts(n_users, k)).probabilities[0])
+    return found
+
+
+@dataclass(frozen=True)
+class ShuffledSelection:
+    """Users draw their items, and the noise of all of them together is drawn."""
+
+    method: str = "shuffled, histogram"
+    task: str = "selection"
+    root_mean_square: bool = False
+    exact: bool = True
+
+    def point(self, rng: np.random.Generator) -> Point:
+        """Numbers that an analyst behind a shuffler meets."""
+        return {
+            "m": int(rng.integers(1, 257)),
+            "epsilon": drawn_between(rng, 0.25, 2),
+            "delta": drawn_between(rng, 1e-9, 1e-4),
+            "alpha": drawn_between(rng, 0.08, 0.8),
+            "beta": drawn_between(rng, 0.02, 0.3),
+            "n_items": int(drawn_between(rng, 2, 2**20)),
+        }
+
+    def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
+        """Whether the other item has the larger estimate, n less its messages; the common one loses ties."""
+        if not point["delta"]:
+            raise NotPlanned("delta must be > 0 for it")
+        round_ = shuffle.Mode(
+            epsilon=point["epsilon"], delta=point["delta"], n_items=point["n_items"], n_users=2, round_id="simulated"
+        )
+        having = rng.binomial(n_users, (1 + point["alpha"]) / 2, size=runs)
+        noise = rng.negative_binomial(float(round_.r), 1 - float(round_.p), size=(2, runs))
+        return (having - noise[0] <= n_users - having - noise[1]).astype(float)
+
+
+@dataclass(frozen=True)
+class BitwiseSelection:
+    """Users draw their items, of which the other one has all other bits, and their reports of each bit are drawn."""
+
+    method: str = "local, bit by bit"
+    task: str = "selection"
+    root_mean_square: bool = False
+    exact: bool = True
+
+    def point(self, rng: np.random.Generator) -> Point:
+        """Numbers that a collector of reports meets."""
+        return LOCAL[0].point(rng) | {"n_items": int(drawn_between(rng, 2, 2**20))}
+
+    def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
+        """Whether a bit has as many reports for the wrong value as for the right one, or more."""
+        bits = max(1, (point["n_items"] - 1).bit_length())
+        keep = float(
+            local.BitwiseMajority(
+                epsilon=point["epsilon"], n_bits=bits, n_users=1, round_id="simulated"
+            ).keep_probability
+        )
+        share = (1 + point["alpha"]) / 2
+        right = share * keep + (1 - share) * (1 - keep)
+        of_bit = np.full(bits, n_users // bits) + (np.arange(bits) < n_users % bits)
+        votes = rng.binomial(of_bit, right, size=(runs, bits))
+        return np.any(2 * votes <= of_bit, axis=1).astype(float)
 
 
 @lru_cache(maxsize=64)
@@ -100,20 +200,18 @@ class LocalSelection:
         return (~won).astype(float)
 
 
-def _pure(mechanism: Any) -> Callable[[Point], Any]:
-    return lambda point: PurePrivateMode(epsilon=point["epsilon"], n_items=point["n_items"], mechanism=mechanism)
-
-
-SIMULATIONS = (
-    CentralSelection("central, exponential", _pure("exponential"), 2**20),
-    CentralSelection("central, permute-and-flip", _pure("permute-and-flip"), 33),
-    CentralSelection(
-        "central, threshold",
-        lambda point: ApproximatePrivateMode(epsilon=point["epsilon"], delta=point["delta"]),
-        2**20,
-        has_delta=True,
-    ),
+LOCAL = (
     LocalSelection("local, randomized response", local.KRandomizedResponse),
     LocalSelection("local, Hadamard response", local.HadamardResponse),
     LocalSelection("local, subset selection", local.SubsetSelection),
+)
+SIMULATIONS = (
+    CentralSelection("central, exponential", _of_weights),
+    CentralSelection("central, permute-and-flip", _of_coins),
+    CentralSelection("central, threshold", _of_threshold, has_delta=True),
+    CentralSelection("central, planned table", _of_table, least_alpha=0.2, least_epsilon=0.25),
+    CentralSelection("one record per person", _of_coins),
+    ShuffledSelection(),
+    *LOCAL,
+    BitwiseSelection(),
 )

@@ -17,7 +17,6 @@ from typing import Any
 
 from userdp.planning.problem import Method, NotPlanned, Problem, Terms
 
-
 FAR = 10
 """Numbers are extrapolated up to so many times beyond the range simulated."""
 WIDER = 2

@@ -88,6 +88,14 @@ class Problem:
         return replace(self, values=values, **changes)
 
 
+def _some_protection(delta: Delta) -> Fraction:
+    """Delta, below 1."""
+    part = parse_delta(delta)
+    if part >= 1:
+        raise ValueError(f"delta must be below 1, where nothing is protected; got {short_repr(delta)}")
+    return part
+
+
 def _shown(value: Any) -> Any:
     return float(parse_level(value)) if isinstance(value, (Fraction, LogRatio)) else value
 
@@ -189,7 +197,7 @@ class Task:
             task=self.name,
             m=records,
             epsilon=positive_epsilon(epsilon),
-            delta=parse_delta(delta),
+            delta=_some_protection(delta),
             alpha=accuracy,
             beta=open_unit_interval(self.beta if beta is None else beta, "beta"),
             values=tuple(read),

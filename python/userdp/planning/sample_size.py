@@ -234,7 +234,8 @@ def user_complexity(
     Notes
     -----
     A calibrated number is for users as simulated, which `SampleSize.calibrated` describes. Up to 10 times beyond the
-    range simulated it is called extrapolated, and has twice the error on top. A proved number is for all users, as its theorem says.
+    range simulated it is called extrapolated, and has twice the error on top. A proved number is for all users, as its
+    theorem says.
 
     Examples
     --------

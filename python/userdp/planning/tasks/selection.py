@@ -11,8 +11,16 @@ from typing import Any
 from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
+from userdp.planning.chances import term
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, Terms, counts_from
 from userdp.planning.rates import rate
+from userdp.planning.tasks.selection_chances import (
+    bits_of,
+    users_of_bits,
+    users_of_reports,
+    users_of_shuffling,
+    users_of_threshold,
+)
 from userdp.protocols import local, shuffle
 
 MOST_ITEMS = 2**24
@@ -92,7 +100,7 @@ def _by_reports(protocol: Any, problem: Problem) -> int:
 
 @lru_cache(maxsize=1024)
 def _by_bits(problem: Problem) -> int:
-    bits = max(1, (problem["n_items"] - 1).bit_length())
+    bits = bits_of(problem["n_items"])
     return _needed(
         problem,
         lambda: local.BitwiseMajority.users_needed(
@@ -201,6 +209,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=_by_planned_table,
+            terms=_exact(_by_planned_table),
         ),
         Method(
             "central, threshold",
@@ -209,6 +218,7 @@ SELECTION = Task(
             rate=partial(_rate, APPROXIMATE),
             theorem=EXACT,
             proved=_by_threshold,
+            terms=term(users_of_threshold),
         ),
         Method(
             "shuffled, histogram",
@@ -217,6 +227,7 @@ SELECTION = Task(
             rate=partial(_rate, SHUFFLED),
             theorem=CHERNOFF,
             proved=_by_shuffling,
+            terms=term(users_of_shuffling),
         ),
         Method(
             "local, subset selection",
@@ -225,6 +236,7 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.SubsetSelection),
+            terms=term(partial(users_of_reports, local.SubsetSelection)),
         ),
         Method(
             "local, Hadamard response",
@@ -233,6 +245,7 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.HadamardResponse),
+            terms=term(partial(users_of_reports, local.HadamardResponse)),
         ),
         Method(
             "local, randomized response",
@@ -241,6 +254,7 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.KRandomizedResponse),
+            terms=term(partial(users_of_reports, local.KRandomizedResponse)),
         ),
         Method(
             "local, bit by bit",
@@ -249,6 +263,7 @@ SELECTION = Task(
             rate=partial(_rate, LOCAL),
             theorem=CHERNOFF,
             proved=_by_bits,
+            terms=term(users_of_bits),
         ),
         Method(
             "one record per person",
@@ -257,6 +272,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=_one_record,
+            terms=_exact(_one_record),
             baseline="one record per person",
         ),
     ),

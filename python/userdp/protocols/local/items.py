@@ -29,7 +29,7 @@ from userdp.protocols.messages import Messages
 from userdp.users.containers import read_codes
 
 Separation = tuple[Fraction, Fraction, Fraction]
-"""See `ItemProtocol._separation`."""
+"""See `ItemProtocol.separation`."""
 
 
 class ItemProtocol(LocalProtocol):
@@ -182,10 +182,15 @@ class ItemProtocol(LocalProtocol):
         return min(hoeffding, bernstein) / float(self._gap)
 
     @abstractmethod
-    def _separation(self) -> Separation:
-        """How reports tell the item h from another one, v: three probabilities."""
-        # Of supporting h and not v, and v and not h, for users who have h; and of supporting h and not v for those who
-        # have neither, which is also that of v and not h, or a bound of it.
+    def separation(self) -> Separation:
+        """How a report tells an item h from another one, v.
+
+        Returns
+        -------
+        tuple of Fraction
+            Three probabilities: of supporting h and not v, and v and not h, for users who have h; and of supporting h
+            and not v for those who have neither, which is also that of v and not h, or a bound of it.
+        """
 
     @classmethod
     def users_needed(cls, *, agreement: Delta, beta: Delta, **parameters: Any) -> int:
@@ -222,7 +227,7 @@ class ItemProtocol(LocalProtocol):
         """
         protocol = cls(n_users=1, round_id="planning", **parameters)
         share = float(majority(agreement))
-        plus, minus, neither = (float(number) for number in protocol._separation())
+        plus, minus, neither = (float(number) for number in protocol.separation())
         # When all others have v, who support v as those of h support h.
         up, down = share * plus + (1 - share) * minus, share * minus + (1 - share) * plus
         step = math.sqrt(up / down)
@@ -357,7 +362,7 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
         supports: Integers = (sums[0] + sums[1 : self.n_items + 1]) // 2
         return supports
 
-    def _separation(self) -> Separation:
+    def separation(self) -> Separation:
         p = self.keep_probability
         # The product of two items' rows is a third one's or nobody's: users of neither are at one of these.
         return p / 2, (1 - p) / 2, max(Fraction(1, 4), (1 - p) / 2)
@@ -384,7 +389,7 @@ class SetProtocol(ItemProtocol):
     def _supports(self, counts: Integers) -> Integers:
         return counts
 
-    def _separation(self) -> Separation:
+    def separation(self) -> Separation:
         p, w, k = self.keep_probability, self.subset_size, self.n_items
         own, other = p * Fraction(k - w, k - 1), (1 - p) * Fraction(w, k - 1)
         if k == 2:  # nobody has neither

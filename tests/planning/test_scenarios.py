@@ -1,0 +1,50 @@
+"""What was recorded for the scenarios: the planner's recommendations against simulations that no fit has seen."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import Any
+
+import pytest
+from benches.reproduce.scenarios import NUMBER, RESULTS, scenarios
+from userdp.planning import TASKS, user_complexity
+
+ROWS = list(csv.DictReader(RESULTS.open(newline="", encoding="utf-8")))
+
+
+def _asked(row: dict[str, str]) -> dict[str, Any]:
+    return json.loads(row["point"])  # type: ignore[no-any-return]
+
+
+def test_the_scenarios_are_those_of_the_seed() -> None:
+    assert len(ROWS) == NUMBER
+    drawn = [(of.task, dict(point)) for of, point in scenarios()]
+    assert [(row["task"], _asked(row)) for row in ROWS] == drawn
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['scenario']} {row['task']}")
+def test_the_recommended_method_needs_at_most_a_quarter_more_users_than_any_other(row: dict[str, str]) -> None:
+    needs = json.loads(row["needs"])
+    own, _ = needs[row["recommended"]]
+    assert len(needs) > 1
+    assert own <= 1.25 * min(number for number, _ in needs.values())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['scenario']} {row['task']}")
+def test_the_recommended_number_of_users_keeps_the_stated_rate(row: dict[str, str]) -> None:
+    """The share of misses in units of beta, or the mean square in units of alpha squared, was at most 1."""
+    assert float(row["failure"]) <= 1 + 3 * float(row["failure_error"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['scenario']} {row['task']}")
+def test_the_planner_still_recommends_what_was_simulated(row: dict[str, str]) -> None:
+    made = user_complexity(row["task"], **_asked(row))
+    assert (made.method, made.n_users, made.basis) == (row["recommended"], int(row["n_users"]), row["basis"])
+
+
+def test_every_method_of_a_task_was_run_or_says_why_not() -> None:
+    for row in ROWS:
+        known = json.loads(row["needs"]) | json.loads(row["not_run"])
+        assert {method.name for method in TASKS[row["task"]].methods} >= set(known)
+        assert all(json.loads(row["not_run"]).values())
