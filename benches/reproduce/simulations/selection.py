@@ -145,18 +145,18 @@ class BitwiseSelection:
         return LOCAL[0].point(rng) | {"n_items": int(drawn_between(rng, 2, 2**20))}
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
-        """Whether a bit has as many reports for the wrong value as for the right one, or more."""
+        """Whether a bit has more reports for the wrong value; where it has as many, the right one wins half of them."""
         bits = max(1, (point["n_items"] - 1).bit_length())
         keep = float(
             local.BitwiseMajority(
-                epsilon=point["epsilon"], n_bits=bits, n_users=1, round_id="simulated"
+                epsilon=point["epsilon"], n_bits=bits, n_users=bits, round_id="simulated"
             ).keep_probability
         )
         share = (1 + point["alpha"]) / 2
         right = share * keep + (1 - share) * (1 - keep)
         of_bit = np.full(bits, n_users // bits) + (np.arange(bits) < n_users % bits)
-        votes = rng.binomial(of_bit, right, size=(runs, bits))
-        return np.any(2 * votes <= of_bit, axis=1).astype(float)
+        lead = 2 * rng.binomial(of_bit, right, size=(runs, bits)) - of_bit
+        return 1 - np.prod((1 + np.sign(lead)) / 2, axis=1)
 
 
 @lru_cache(maxsize=64)
@@ -192,12 +192,13 @@ class LocalSelection:
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
-        """Whether another item has the most reports; the common one is last, and loses ties."""
+        """How likely another item is selected: the first of those with the most reports, the items in any order."""
         common, rival, supports = _reports(self.protocol, point["epsilon"], point["n_items"])
         having = rng.binomial(n_users, (1 + point["alpha"]) / 2, size=runs)
         sent = rng.multinomial(having, common / common.sum()) + rng.multinomial(n_users - having, rival / rival.sum())
-        won = np.argmax(sent @ supports, axis=1) == point["n_items"] - 1
-        return (~won).astype(float)
+        support = sent @ supports
+        most = support == support.max(axis=1, keepdims=True)
+        return 1 - most[:, -1] / most.sum(axis=1)
 
 
 LOCAL = (

@@ -276,7 +276,10 @@ SELECTION = Task(
             baseline="one record per person",
         ),
     ),
-    data="users who have the common item independently, while all others have one other item",
+    data=(
+        "users who have the common item independently, while all others have one other item; the items are numbered in "
+        "any order, which decides between equal counts of reports"
+    ),
     missing={
         "group privacy": "a user has one vote, whatever m is: there is no group of records",
         "per-user clipping": "a user has one vote, which is what clipping to one record is",

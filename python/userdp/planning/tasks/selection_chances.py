@@ -11,12 +11,14 @@ import numpy as np
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode
 from userdp.mechanisms.mode import binomial_window
-from userdp.planning.chances import Floats, users_for
+from userdp.planning.chances import Floats, binomial, users_for
 from userdp.planning.problem import NotPlanned, Problem
 from userdp.protocols import local, shuffle
 
 MOST_NOISE = 2**13
 """Noise of more values is not written out here."""
+MOST_COUNTED = 2**10
+"""More reports of a bit are taken to be normal."""
 PHI = NormalDist().cdf
 
 
@@ -115,7 +117,7 @@ def users_of_reports(protocol: type[local.ItemProtocol], problem: Problem) -> fl
 
     def ahead(n: int, up: float, down: float) -> Floats:
         gap = up - down
-        lead = (n * gap - 0.5) / math.sqrt(n * max(up + down - gap**2, 1e-12))
+        lead = n * gap / math.sqrt(n * max(up + down - gap**2, 1e-12))
         return np.array([PHI(math.sqrt(2) * lead + node) for node in nodes])
 
     def failure(n: int) -> float:
@@ -136,11 +138,18 @@ def users_of_bits(problem: Problem) -> float:
     """The same for `BitwiseMajority`, where the other item has all other bits."""
     bits, share = bits_of(problem["n_items"]), share_of(problem)
     keep = 1 / (1 + math.exp(-problem.rate))
-    gap = (2 * share - 1) * (2 * keep - 1)
+    right = share * keep + (1 - share) * (1 - keep)
+
+    def wrong(reports: int) -> float:
+        """Of one bit; half of the ties are."""
+        if reports > MOST_COUNTED:
+            return PHI(-reports * (2 * right - 1) / math.sqrt(reports * 4 * right * (1 - right)))
+        chances, half = binomial(reports, right), reports // 2
+        return float(chances[: (reports + 1) // 2].sum() + (chances[half] / 2 if reports % 2 == 0 else 0.0))
 
     def failure(n: int) -> float:
-        reports = n / bits
-        wrong = PHI((0.5 - reports * gap) / math.sqrt(reports * max(1 - gap**2, 1e-12)))
-        return -math.expm1(bits * math.log1p(-min(wrong, 1 - 1e-16)))
+        each, more = divmod(n, bits)
+        surely = (bits - more) * math.log1p(-wrong(each)) + more * math.log1p(-wrong(each + 1))
+        return -math.expm1(surely)
 
     return users_for(failure, problem.beta)
