@@ -8,14 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from userdp import LogRatio
-from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
-from userdp.planning import compare_methods, user_complexity
+from userdp.exceptions import InsecureRandomnessWarning
+from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
+from userdp.planning import compare_methods, epsilon_needed, user_complexity
+from userdp.planning.tasks import TASKS
+from userdp.protocols import local, shuffle
 
 NEEDS = Path(__file__).resolve().parents[2] / "benches" / "reproduce" / "needs"
-CALIBRATED = ("central, exponential", "central, permute-and-flip")
+CALIBRATED = tuple(method.name for method in TASKS["selection"].methods)
 
 
 def plan(method: str, **changes: Any) -> Any:
@@ -67,11 +71,62 @@ def test_calibrated_numbers_are_near_fresh_simulations(method: str) -> None:
             method,
             m=int(row["m"]),
             n_items=int(row["n_items"]),
-            **{key: float(row[key]) for key in ("epsilon", "alpha", "beta")},
+            **{key: float(row[key]) for key in ("epsilon", "delta", "alpha", "beta")},
         )
         assert found.calibrated.value is not None  # the ranges are of all points
         assert abs(found.calibrated.value / float(row["n_users"]) - 1) <= 0.25
         assert found.calibrated.error <= 0.25
+
+
+@pytest.mark.parametrize("protocol", [local.HadamardResponse, local.KRandomizedResponse, local.SubsetSelection])
+def test_reports_of_the_recommended_users_select_the_common_item(protocol: Any) -> None:
+    """Whole rounds: 300 with beta = 0.1 have more than 56 failures with probability below 2e-6."""
+    name = {"HadamardResponse": "Hadamard response", "KRandomizedResponse": "randomized response"}
+    method = "local, " + name.get(protocol.__name__, "subset selection")
+    found = plan(method, epsilon=2, alpha=0.5, beta=0.1, n_items=6, m=20)
+    assert found.basis == "calibrated"
+    rng, wrong, n = np.random.default_rng(11), 0, found.n_users
+    for run in range(300):
+        made = protocol(epsilon=2, n_items=6, n_users=n, round_id=f"round-{run}")
+        names = rng.permutation(6)
+        server = made.server()
+        with pytest.warns(InsecureRandomnessWarning):
+            server.receive_many(made.report_many(names[(rng.random(n) > 0.75).astype(int)], random_state=run))
+        wrong += server.select() != names[0]
+    assert wrong <= 56
+
+
+def test_a_shuffled_round_of_the_recommended_users_selects_the_common_item() -> None:
+    """As for reports: 100 rounds with beta = 0.1 have more than 27 failures with probability below 1e-6."""
+    found = plan("shuffled, histogram", m=20, epsilon=1, delta=1e-6, alpha=0.5, beta=0.1, n_items=3)
+    rng, wrong, n = np.random.default_rng(12), 0, found.calibrated.value
+    for run in range(100):
+        made = shuffle.Mode(epsilon=1, delta=1e-6, n_items=3, n_users=n, round_id=f"round-{run}")
+        with pytest.warns(InsecureRandomnessWarning):
+            wrong += made.release((rng.random(n) > 0.75).astype(int), random_state=run) != 0
+    assert wrong <= 27
+
+
+def test_the_number_of_a_planned_table_is_exact() -> None:
+    """By the probability that a release states for the worst rest of the users: all others share one item."""
+    found = plan("central, planned table", n_items=20, alpha=0.75, beta=0.1)
+    share, failures = Fraction(7, 8), []
+    for n in (found.proved.value, found.proved.value - 1):
+        made = PlannedPrivateMode(epsilon=1, n_items=20, n_users=n, agreement=share)
+        failures.append(
+            sum(
+                math.comb(n, k) * share**k * (1 - share) ** (n - k) * (1 - made.probability(0, {0: k, 1: n - k}))
+                for k in range(n + 1)
+            )
+        )
+    assert failures[0] <= Fraction(0.1) < failures[1]
+
+
+def test_the_least_epsilon_of_a_planned_table_is_that_of_its_plan() -> None:
+    answer = epsilon_needed("selection", n_users=30, method="central, planned table", m=1, alpha=0.5, n_items=50)
+    assert answer.value is not None
+    assert plan("central, planned table", epsilon=answer.value, alpha=0.5, beta=0.1, n_items=50).n_users <= 30
+    assert plan("central, planned table", epsilon=answer.value * 0.99, alpha=0.5, beta=0.1, n_items=50).n_users > 30
 
 
 def test_levels_in_any_form_have_one_plan() -> None:

@@ -127,6 +127,8 @@ class Method:
     proved: Callable[[Problem], int] | None = None
     reached: Callable[[Problem, int], float] | None = None
     """The accuracy that is proved for so many users, where that is quicker than a search for `proved`."""
+    too_few: Callable[[Problem, int], bool] | None = None
+    """Whether so many users are surely fewer than `proved`, where that is quicker to say than the number."""
     terms: Callable[[Problem], Terms] | None = None
     """What the calibrated number is a combination of: numbers of users but for constants, which are fitted."""
     standard: Callable[[Problem], Problem] = lambda problem: problem

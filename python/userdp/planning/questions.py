@@ -259,6 +259,9 @@ def least_value(
 
 def _is_enough(way: Method, task: Task, problem: Problem, n_users: int, why: list[str]) -> bool:
     """Whether `chosen` would take at most so many users; without a search for the proved number where it can be."""
+    if way.too_few is not None and way.too_few(problem, n_users):
+        why.append(f"more than {n_users:,} users are needed by {way.name}")
+        return False
     if way.reached is None:
         found = chosen(figures(way, task, problem))
     else:

@@ -93,6 +93,20 @@ def _by_planned_table(problem: Problem) -> int:
 
 
 @lru_cache(maxsize=1024)
+def _misses_by_table(problem: Problem, n_users: int) -> bool:
+    """Whether the table for just so many users fails too often: one table in place of a search among tables."""
+    if n_users > MOST_PLANNED:
+        return False
+    try:
+        table = PlannedPrivateMode(
+            epsilon=problem.epsilon, n_items=problem["n_items"], n_users=n_users, agreement=agreement(problem)
+        )
+    except ValueError:
+        return False
+    return table.failure > problem.beta
+
+
+@lru_cache(maxsize=1024)
 def _by_reports(protocol: Any, problem: Problem) -> int:
     given = {"agreement": agreement(problem), "beta": Fraction(problem.beta), "epsilon": problem.epsilon}
     return _needed(problem, lambda: protocol.users_needed(**given, n_items=problem["n_items"]))
@@ -209,6 +223,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             theorem=EXACT,
             proved=_by_planned_table,
+            too_few=_misses_by_table,
             terms=_exact(_by_planned_table),
         ),
         Method(
