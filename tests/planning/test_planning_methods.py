@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from userdp.accounting import group_privacy, largest_mu2
-from userdp.exceptions import BudgetError
+from userdp.exceptions import BudgetError, InsecureRandomnessWarning, TooFewUsersWarning
 from userdp.means import WinsorizedMean
+from userdp.optimization import ClippedGradientDescent, L2Ball, LogisticLoss, PhasedERM, WinsorizedGradientDescent
 from userdp.planning import Comparison, compare_methods, user_complexity
 
 
@@ -174,7 +177,66 @@ def test_descents() -> None:
     assert table["clipped"].noise == pytest.approx(expected, rel=1e-3)
     assert table["phased"].worst_error is None
     assert table.rows[-1].method == "phased"
-    assert table.best in {row.method for row in table.rows}
+    assert table.best == table.rows[0].method
+    for row in table.rows:
+        assert row.expected is not None
+        assert row.worst_error is None or row.expected < row.worst_error
+
+
+MAKERS: dict[str, Any] = {
+    "clipped": ClippedGradientDescent,
+    "winsorized": WinsorizedGradientDescent,
+    "winsorized, tracking": partial(WinsorizedGradientDescent, method="tracking"),
+    "phased": PhasedERM,
+}
+
+
+@pytest.mark.parametrize(
+    ("n_users", "m", "dimension", "radius", "epsilon"),
+    [(1000, 1, 8, 6, 1), (1000, 16, 8, 6, 1), (3000, 4, 4, 8, "0.5"), (2000, 4, 20, 18, 2)],
+)
+def test_expected_errors_of_descents_are_near_what_fits_reach(
+    n_users: int, m: int, dimension: int, radius: float, epsilon: Any
+) -> None:
+    """Fits of fresh users of a logistic model, whose expected loss is known; the seeds decide, as all is drawn."""
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6, "max_norm": 1.0, "m": m}
+    table = compare_methods("descent", n_users=n_users, dimension=dimension, radius=radius, **given)
+    rng = np.random.default_rng(17)
+
+    def rows(count: int) -> Any:
+        drawn = rng.standard_normal((count, dimension))
+        return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+    truth = np.full(dimension, min(radius / 2, 3) / math.sqrt(dimension))
+    fresh = rows(50_000)
+    chances = 1 / (1 + np.exp(-fresh @ truth))
+
+    def loss(theta: Any) -> float:
+        return float(np.mean(np.logaddexp(0, fresh @ theta) - chances * (fresh @ theta)))
+
+    for name, make in MAKERS.items():
+        found = []
+        for seed in range(3):
+            X = rows(n_users * m)
+            y = np.where(rng.random(len(X)) < 1 / (1 + np.exp(-X @ truth)), 1.0, -1.0)
+            with warnings.catch_warnings():
+                for kind in (InsecureRandomnessWarning, TooFewUsersWarning):
+                    warnings.simplefilter("ignore", kind)
+                model = make(
+                    **given,
+                    loss=LogisticLoss(),
+                    constraint=L2Ball(radius),
+                    target_bounds=(-1, 1),
+                    random_state=seed,
+                    **({} if name == "clipped" else {"public_seed": bytes(32)}),
+                )
+                found.append(loss(model.fit(X, y, groups=np.repeat(np.arange(n_users), m)).theta_) - loss(truth))
+        reached = float(np.mean(found))
+        expected = table[name].expected
+        assert expected is not None
+        assert reached / 3 < expected < 10 * reached, name
+        if table[name].worst_error is not None:
+            assert reached < table[name].worst_error
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,8 @@ class LocalSelection:
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
         """How likely another item is selected: the first of those with the most reports, the items in any order."""
+        if point["n_items"] > WRITTEN:
+            raise NotPlanned(f"simulated for up to {WRITTEN} items only, as the tables of reports are large")
         common, rival, supports = _reports(self.protocol, point["epsilon"], point["n_items"])
         having = rng.binomial(n_users, (1 + point["alpha"]) / 2, size=runs)
         sent = rng.multinomial(having, common / common.sum()) + rng.multinomial(n_users - having, rival / rival.sum())

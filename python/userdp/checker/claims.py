@@ -486,7 +486,9 @@ def _explanation(report: Mapping[str, Any]) -> None:
     list(map(_text, _list(report["advice"], "advice")))
 
 
-_ROW = {"method", "protects", "noise", "worst_error", "needs", "note", "rate", "proved", "calibrated", "users"}
+_SIZED = ("rate", "proved", "calibrated", "users")
+_ERRORS = ("noise", "worst_error", "expected", "rate")
+_ROW = {"method", "protects", "needs", "note", *_SIZED, *_ERRORS}
 
 
 def _comparison(report: Mapping[str, Any]) -> None:
@@ -503,14 +505,16 @@ def _comparison(report: Mapping[str, Any]) -> None:
         need(parts["protects"] in ("user", "record"), "a method protects users or records")
         methods.append(_text(parts["method"]))
         _text(parts["note"])
-        errors = [hex_float(parts[name]) for name in ("noise", "worst_error", "rate") if parts[name] is not None]
-        users = [count(parts[name], name) for name in ("proved", "calibrated", "users") if parts[name] is not None]
+        errors = [hex_float(parts[name]) for name in _ERRORS if parts[name] is not None]
+        users = [count(parts[name], name) for name in _SIZED[1:] if parts[name] is not None]
         need(all(error >= 0 for error in errors), "predicted errors must be >= 0")
         need(all(number >= 0 for number in users), "numbers of users must be >= 0")
-        need(parts["noise"] is not None or parts["worst_error"] is None, "a worst error goes with a noise")
+        alone = parts["worst_error"] is None and parts["expected"] is None
+        need(parts["noise"] is not None or alone, "a worst or an expected error goes with a noise")
         need(parts["noise"] is None or (parts["rate"] is None and not users), "a row has errors or numbers of users")
         need(parts["users"] is None or len(users) > 1, "users to take are proved or calibrated")
-        size = parts["users"] if parts["noise"] is None else parts["worst_error"] and hex_float(parts["worst_error"])
+        error = parts["worst_error"] if parts["expected"] is None else parts["expected"]
+        size = parts["users"] if parts["noise"] is None else error and hex_float(error)
         order.append((parts["protects"] == "record", math.inf if size is None else size))
         planned = planned or size is not None
     need(order == sorted(order), "the rows are not in the order of their errors")

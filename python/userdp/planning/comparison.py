@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     check_count,
-    parse_delta,
     parse_level,
-    parse_positive,
     short_repr,
 )
 from userdp.means.methods import METHODS
@@ -36,12 +31,7 @@ from userdp.planning.tasks.means import (
     per_record,
     plan_of,
 )
-from userdp.public_randomness import PublicSeed
 from userdp.report import Comparison, Prediction
-
-if TYPE_CHECKING:
-    from userdp.optimization.descent import DescentRounds, PrivateDescent
-    from userdp.optimization.winsorized import TrackingDescent
 
 GROUP = "group privacy"
 RECORDS = "records only"
@@ -49,10 +39,6 @@ REASON = "what WinsorizedMean takes by itself for what is promised"
 FEWEST = "the fewest users, in simulations where there are any, among the methods whose needs are promised"
 NOTHING = "none"
 EXTRAPOLATED = "extrapolated beyond the numbers that were simulated"
-
-MEASURED = "tuned, it was not told apart from winsorized, tracking, and it has fewer settings: docs/optimization.md"
-PUBLIC = PublicSeed(bytes(32))
-"""Rotations and blocks do not change how large noise is."""
 
 
 def compare_methods(
@@ -74,8 +60,8 @@ def compare_methods(
         With `alpha`: one of `userdp.planning.tasks`. With `n_users`: "mean", for the methods of
         `userdp.means.WinsorizedMean`, the mean of all records with noise for the whole range at epsilon / m (group
         privacy), and the same at epsilon, which protects records and not users; "descent", for the solvers of
-        `userdp.optimization` for logistic regression, by the noise of one step; "group_by", for the ways in which
-        `userdp.tables` can count the users of groups, by the noise of one count.
+        `userdp.optimization` for logistic regression, by the excess of the loss that reference users lead to;
+        "group_by", for the ways in which `userdp.tables` can count the users of groups, by the noise of one count.
     n_users : int, optional
         How many users there are: the table has errors. Give either this or `alpha`.
     alpha : float, optional
@@ -134,7 +120,11 @@ def compare_methods(
     if m is None:
         raise TypeError(f"m is needed for task={task!r}: how many records a user has")
     if task == "descent":
-        return _compare_descents(n_users, m, epsilon=epsilon, delta=delta, **_known(task, parameters, DESCENTS))
+        # These need scikit-learn, which comparing means does not.
+        from userdp.planning.descents import compare_descents, descent_problem
+
+        given = _known(task, parameters, DESCENTS)
+        return compare_descents(descent_problem(_users(n_users), _records(m), epsilon=epsilon, delta=delta, **given))
     return _means(n_users, m, epsilon, delta, beta, parameters)
 
 
@@ -252,81 +242,3 @@ def _users(n_users: int) -> int:
     if users > MOST_USERS:
         raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
     return users
-
-
-def _compare_descents(
-    n_users: int, m: int, *, epsilon: Epsilon, delta: Delta, dimension: int, max_norm: float, radius: float | None
-) -> Comparison:
-    """The descents of `userdp.optimization` for logistic regression, by their defaults."""
-    # These need scikit-learn, which comparing means does not.
-    from userdp.optimization import L2Ball, LogisticLoss
-    from userdp.optimization.clipped import clipped_descent
-    from userdp.optimization.descent import DescentProblem
-    from userdp.optimization.phased import PhasedDescent
-    from userdp.optimization.schedules import convex_bound
-    from userdp.optimization.winsorized import GradientOptions, winsorized_descent
-
-    if not parse_delta(delta):
-        raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
-    users, records = _users(n_users), _records(m)
-    d, longest = check_count(dimension, "dimension"), float(parse_positive(max_norm, "max_norm"))
-    reach = 4 * math.sqrt(d) / longest if radius is None else float(parse_positive(radius, "radius"))
-    problem = DescentProblem(
-        n_users=users,
-        dimension=d,
-        loss=LogisticLoss(),
-        constraint=L2Ball(reach),
-        start=(0.0,) * d,
-        max_norm=longest,
-        m=records,
-        epsilon=positive_epsilon(epsilon),
-        delta=parse_delta(delta),
-    )
-    descents: dict[str, DescentRounds | TrackingDescent] = {
-        "clipped": clipped_descent(problem),
-        "winsorized": winsorized_descent(problem, GradientOptions(method="auto"), PUBLIC),
-        "winsorized, tracking": winsorized_descent(problem, GradientOptions(method="tracking"), PUBLIC),
-    }
-    rows = []
-    for name, descent in descents.items():
-        noise, steps = gradient_noise(descent), descent.rounds
-        error = convex_bound(steps, smoothness=problem.smoothness, radius=problem.radius, noise=noise)
-        rows.append(Prediction(name, "user", noise, error, note=f"{steps} steps"))
-    options = GradientOptions(variant="strongly-convex")
-    phased = PhasedDescent(problem, options, PUBLIC)
-    blocks = phased.phases.users
-    last = phased.round(len(blocks) - 1, np.array(problem.start))
-    note = f"{len(blocks)} blocks, the last of {blocks[-1]} users; no rate is proved"
-    rows.append(Prediction("phased", "user", gradient_noise(last), None, note=note))
-    sizes = {
-        "n_users": problem.n_users,
-        "m": problem.m,
-        "dimension": d,
-        "max_norm": longest,
-        "epsilon": float(parse_level(problem.epsilon)),
-        "delta": float(problem.delta),
-        "radius": reach,
-    }
-    return Comparison("descent", sizes, tuple(rows), "clipped", MEASURED)
-
-
-def gradient_noise(descent: PrivateDescent) -> float:
-    """Root mean square of the L2 noise in the gradient of a step, once theta hardly moves."""
-    from userdp.optimization.clipped import ClippedMean
-    from userdp.optimization.descent import DescentRounds
-    from userdp.optimization.winsorized import AnsweredMean, TrackingDescent
-
-    if isinstance(descent, TrackingDescent):
-        problem, n = descent.problem, descent.problem.n_users
-        # V = share * radius^2, and radius^2 = kappa^2 (u^2 + V).
-        share = problem.dimension * (2 / n) ** 2 / (2 * float(descent.account.rho) / descent.rounds)
-        left = 1 / descent.kappa**2 - share
-        largest = 2 * problem.lipschitz
-        radius = min(descent.concentration / math.sqrt(left), largest) if left > 0 else largest
-        return radius * math.sqrt(share)
-    assert isinstance(descent, DescentRounds)
-    step = descent.step
-    if isinstance(step, ClippedMean):
-        return step.grid / step.count * math.sqrt(step.dimension * float(step.noise.sigma_squared))
-    assert isinstance(step, AnsweredMean)
-    return step.means.method.predicted_error()

@@ -177,6 +177,9 @@ class Prediction:
         constants, and what simulations say.
     users : int or None
         The number of users to take, of these.
+    expected : float or None
+        Of descents: the excess of the expected loss that users like the reference ones lead to, by runs with the plan's
+        noise and clipping, and by what so many records leave open without privacy.
     """
 
     method: str
@@ -189,6 +192,7 @@ class Prediction:
     proved: int | None = None
     calibrated: int | None = None
     users: int | None = None
+    expected: float | None = None
 
 
 _PREDICTION = members(
@@ -203,6 +207,7 @@ _PREDICTION = members(
     proved=optional(COUNT),
     calibrated=optional(COUNT),
     users=optional(COUNT),
+    expected=optional(FLOAT),
 )
 _SIZES = Codec(
     lambda sizes: [[name, VALUE.write(value)] for name, value in sizes.items()],
@@ -289,7 +294,13 @@ class Comparison(Report):
     def _columns(self) -> Sequence[tuple[str, Callable[[Prediction], float | None]]]:
         """What the numbers of a row are called: errors, or users."""
         if self._has_errors():
-            return ("noise", lambda line: line.noise), ("worst error", lambda line: line.worst_error)
+            errors: list[tuple[str, Callable[[Prediction], float | None]]] = [
+                ("noise", lambda line: line.noise),
+                ("worst error", lambda line: line.worst_error),
+            ]
+            if any(line.expected is not None for line in self.rows):
+                errors.append(("expected", lambda line: line.expected))
+            return errors
         return (
             ("users", lambda line: line.users),
             ("times bound", self._gap),
@@ -357,7 +368,8 @@ class Comparison(Report):
 
 
 def _order(line: Prediction) -> tuple[bool, float]:
-    size = line.users if line.noise is None else line.worst_error
+    error = line.worst_error if line.expected is None else line.expected
+    size = line.users if line.noise is None else error
     return line.protects != "user", math.inf if size is None else size
 
 
