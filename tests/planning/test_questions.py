@@ -92,7 +92,8 @@ def test_numbers_a_little_outside_of_what_was_simulated_are_called_extrapolated(
     clean, noisy = (user_complexity("threshold", eta=eta, **given) for eta in (0.0, 0.1))
     assert (clean.basis, noisy.basis) == ("extrapolated", "calibrated")
     assert "simulated for eta from 0.0" in clean.calibrated.source
-    assert clean.calibrated.error is not None and noisy.calibrated.error is not None
+    assert clean.calibrated.error is not None
+    assert noisy.calibrated.error is not None
     assert clean.calibrated.error == 2 * noisy.calibrated.error
     assert clean.n_users < noisy.n_users
     del given["method"]

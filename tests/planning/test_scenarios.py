@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from benches.reproduce.scenarios import NUMBER, RESULTS, scenarios
+
 from userdp.planning import TASKS, user_complexity
 
 ROWS = list(csv.DictReader(RESULTS.open(newline="", encoding="utf-8")))

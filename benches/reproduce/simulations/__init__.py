@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from benches.reproduce.simulation import Simulation
-from benches.reproduce.simulations import means, pac, selection, thresholds
+from benches.reproduce.simulations import distributions, means, pac, selection, thresholds
 
 SIMULATIONS: tuple[Simulation, ...] = (
     *means.MEANS,
     *thresholds.SIMULATIONS,
     *pac.SIMULATIONS,
     *selection.SIMULATIONS,
+    *distributions.SIMULATIONS,
 )

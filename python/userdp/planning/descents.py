@@ -192,7 +192,7 @@ def compare_descents(problem: DescentProblem) -> Comparison:
     least = 0.0 if users is None else users.least(problem)
     # No theta is worse than that, whatever was drawn: the loss is G-Lipschitz, in a ball about the start.
     trivial = 2 * problem.lipschitz * problem.radius
-    rows = []
+    rows: list[Prediction] = []
     for name, (descent, note) in descents_of(problem).items():
         bound = None
         if isinstance(descent, PhasedDescent):

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from userdp.exact.numbers import short_repr
 from userdp.planning.problem import Task
+from userdp.planning.tasks.distributions import DISCRETE, GAUSSIAN, GAUSSIAN_MEAN, PRODUCT
 from userdp.planning.tasks.finite import FINITE
 from userdp.planning.tasks.means import MEAN
 from userdp.planning.tasks.pac import AGNOSTIC, PAC
@@ -26,6 +27,10 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             AGNOSTIC,
             SUM,
             GROUP_BY,
+            DISCRETE,
+            PRODUCT,
+            GAUSSIAN_MEAN,
+            GAUSSIAN,
         )
     }
 )
