@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benches.reproduce.simulation import Simulation
-from benches.reproduce.simulations import distributions, means, pac, selection, thresholds
+from benches.reproduce.simulations import distributions, means, pac, quantiles, selection, thresholds
 
 SIMULATIONS: tuple[Simulation, ...] = (
     *means.MEANS,
@@ -11,4 +11,5 @@ SIMULATIONS: tuple[Simulation, ...] = (
     *pac.SIMULATIONS,
     *selection.SIMULATIONS,
     *distributions.SIMULATIONS,
+    *quantiles.SIMULATIONS,
 )

@@ -23,9 +23,12 @@ def bound_of(problem: Problem) -> tuple[int | None, str, str]:
         return None, "it depends on what the algorithm is to find out", ""
     if problem.task in ("group_by", "sum"):
         return _bound_of_totals(problem)
+    if dict(problem.values).get("neighbors") == "add-remove":
+        return None, "it is known for neighbors='replace' only", ""
     known = inspect.signature(lower_bound).parameters
     named = ((CALLED.get(name, name), value) for name, value in problem.values)
     given = {name: value for name, value in named if name in known and value is not None}
+    given.pop("neighbors", None)  # of counts and sums, and what others are for anyway
     if problem.task == "selection":
         given["agreement"] = (1 + Fraction(problem.alpha)) / 2
     elif not math.isnan(problem.alpha):

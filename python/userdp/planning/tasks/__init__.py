@@ -11,6 +11,7 @@ from userdp.planning.tasks.distributions import DISCRETE, GAUSSIAN, GAUSSIAN_MEA
 from userdp.planning.tasks.finite import FINITE
 from userdp.planning.tasks.means import MEAN
 from userdp.planning.tasks.pac import AGNOSTIC, PAC
+from userdp.planning.tasks.quantiles import QUANTILE
 from userdp.planning.tasks.selection import SELECTION
 from userdp.planning.tasks.tables import GROUP_BY, SUM
 from userdp.planning.tasks.thresholds import THRESHOLD
@@ -27,6 +28,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             AGNOSTIC,
             SUM,
             GROUP_BY,
+            QUANTILE,
             DISCRETE,
             PRODUCT,
             GAUSSIAN_MEAN,
