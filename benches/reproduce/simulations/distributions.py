@@ -13,6 +13,7 @@ from benches.reproduce.simulation import Floats, Point, between, whole
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean
 from userdp.exceptions import InsecureRandomnessWarning
 from userdp.planning.tasks.distributions import MARGIN, distance_of_means, distance_of_shares
+from userdp.planning.tasks.line_chances import distance_of_normals
 
 COMMON: dict[str, Any] = {"delta": 0}
 
@@ -101,14 +102,11 @@ class NormalMean:
         return distance_of_means(found)
 
 
-GRID = np.linspace(-12, 12, 2001)
-
-
 @dataclass(frozen=True)
 class Normal:
     """Records of one column, with a variance of half of kappa and a mean of half the bound."""
 
-    method: str = "cover"
+    method: str
     task: ClassVar[str] = "gaussian"
     root_mean_square: ClassVar[bool] = False
     exact: ClassVar[bool] = False
@@ -121,20 +119,20 @@ class Normal:
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
-        m, bound = point["m"], point["mean_bound"]
+        m, bound, epsilon = point["m"], point["mean_bound"], point["epsilon"]
+        if self.method == "one record per person":
+            m = 1
+        elif self.method == "group privacy":
+            n_users, m, epsilon = n_users * m, 1, epsilon / m
         mean, scale = bound / 2, math.sqrt(max(point["kappa"] / 2, 1))
         model = GaussianDistribution(
-            epsilon=point["epsilon"], mean_bound=bound, kappa=point["kappa"], n_columns=1, m=m, alpha=point["alpha"]
+            epsilon=epsilon, mean_bound=bound, kappa=point["kappa"], n_columns=1, m=m, alpha=point["alpha"]
         )
-        users, found = np.repeat(np.arange(n_users), m), np.empty(runs)
+        users, found = np.repeat(np.arange(n_users), m), np.empty((2, runs))
         for run in range(runs):
             made = fitted(model, mean + scale * rng.standard_normal((n_users * m, 1)), users, rng)
-            # In units of the true scale, by the trapezoid rule.
-            shift, ratio = (made.mean_[0] - mean) / scale, math.sqrt(made.covariance_[0, 0]) / scale
-            other = np.exp(-(((GRID - shift) / ratio) ** 2) / 2) / ratio
-            apart = np.abs(np.exp(-(GRID**2) / 2) - other) / math.sqrt(2 * math.pi)
-            found[run] = min(float(apart.sum() * (GRID[1] - GRID[0]) / 2), 1.0)
-        return found
+            found[:, run] = (made.mean_[0] - mean) / scale, math.sqrt(made.covariance_[0, 0]) / scale
+        return distance_of_normals(*found)
 
 
 USUAL = ("one record per person", "group privacy", "per-user clipping")
@@ -145,5 +143,5 @@ SIMULATIONS = (
     *(Discrete(method, 64) for method in USUAL),
     NormalMean("cover"),
     *(NormalMean(method) for method in USUAL),
-    Normal(),
+    *(Normal(method) for method in ("cover", "one record per person", "group privacy")),
 )

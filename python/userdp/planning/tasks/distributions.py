@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,12 +12,15 @@ import numpy as np
 
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exceptions import BudgetError
-from userdp.learners.clipped_pairwise import clipping_bound
 from userdp.planning.chances import Floats, of_one_record, of_records, rate_row, rounded_up, term, users_for
 from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, counts_from, positive
+from userdp.planning.tasks.line_chances import Line, clipping, distance_of_normals, draws, nearest_distributions
 
 DRAWS, SEED = 4000, 13
 """The law of noise and sampling together is drawn so often."""
+MOST_SYMBOLS = 64
+QUARTER = 0.6744897501960817
+"""Half of all normal numbers are so many standard deviations or less from their mean."""
 MARGIN = 3.0
 """Standard deviations beyond the bound of the mean where records are cut in the usual ways."""
 
@@ -89,28 +92,108 @@ def usual(runs: tuple[str, str, str], users: Callable[[Problem], float]) -> tupl
 # --- the classes of `userdp.distributions`
 
 
+def _users_by_symbol(problem: Problem) -> float:
+    """Of `DiscreteDistribution` one symbol at a time, on examples that are even over the symbols."""
+    size = problem["n_symbols"]
+    if size > MOST_SYMBOLS:
+        raise NotPlanned(f"simulated for n_symbols up to {MOST_SYMBOLS} only")
+    alpha = min(2 * problem.alpha / size, problem.alpha)
+    unit = math.ceil(5 / alpha)  # as its cover of a probability has
+    points = np.arange(unit + 1) / unit
+    line = Line.of(np.full(unit + 1, 1 / size), points, problem.m, clipping(alpha, problem.m))
+    normal, uniform = draws(size)
+
+    def failure(n: int) -> float:
+        epsilon = problem.rate / size
+        chosen = [line.nearest_point(n, epsilon, *each) / unit for each in zip(normal, uniform, strict=True)]
+        errors = nearest_distributions(np.stack(chosen, axis=1)) - 1 / size
+        return float((np.abs(errors).sum(axis=1) / 2 > problem.alpha).mean())
+
+    return users_for(failure, problem.beta)
+
+
+def _search(bound: float, scale: float, alpha: float) -> Any:
+    """The search of a mean, whose last round decides."""
+    try:
+        from userdp.distributions.line_selection import LocationSearch
+    except ImportError as error:  # it needs scikit-learn, which the rest of planning does not
+        raise NotPlanned(str(error)) from None
+    try:
+        return LocationSearch("column", bound, scale, alpha)
+    except ValueError as error:
+        raise NotPlanned(str(error)) from None
+
+
 @dataclass(frozen=True)
-class Selection:
-    """The selections that decide how good an estimate is: what each of them has."""
+class Location:
+    """The last round of the search of a mean."""
 
-    alpha: float
-    epsilon: float
+    line: Line
+    points: Floats
+    """In units of the standard deviation, from the true mean."""
+    share: float
+    """Of epsilon, among what one column has."""
+
+    @classmethod
+    def of(cls, bound: float, mean: float, scale: float, limit: float, alpha: float, m: int) -> Location:
+        """For a true mean and standard deviation; `limit` is the largest standard deviation there may be."""
+        search = _search(bound, limit, alpha)
+        last = search.rounds[-1]
+        # The rounds before are taken to be right: the line is about the point that is nearest to the mean.
+        middle = mean if len(search.rounds) > 1 else 0.0
+        points = (np.arange(last.n_points) - (last.n_points - 1) / 2) * last.step + middle
+        thresholds = ((points[1:] + points[:-1]) / 2 - mean) / scale
+        beyond = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in thresholds])
+        line = Line.of(beyond, np.full(len(thresholds), 0.5), m, clipping(alpha, m))
+        return cls(line, (points - mean) / scale, 2 / (len(search.rounds) + 1))
+
+    def errors(self, n: int, epsilon: float, normal: Floats, uniform: Floats) -> Floats:
+        """How far off the mean is, in standard deviations."""
+        cells = self.line.median_cell(n, epsilon * self.share, normal, uniform)
+        found: Floats = self.points[cells.astype(np.int64)]
+        return found
 
 
-def selection_terms(of: Callable[[Problem], Selection]) -> Callable[[Problem], Mapping[str, float]]:
-    """Users for the noise of clipped scores, with and without ln(1 / beta), and for sampling."""
+def _users_of_location(problem: Problem) -> float:
+    """Of `GaussianMean`, a column at a time."""
+    d, bound = problem["n_columns"], problem["mean_bound"]
+    if d > MOST_SYMBOLS:
+        raise NotPlanned(f"simulated for n_columns up to {MOST_SYMBOLS} only")
+    column = Location.of(bound, bound / 2 / math.sqrt(d), 1.0, 1.0, problem.alpha / math.sqrt(d), problem.m)
+    normal, uniform = draws(d)
 
-    def terms(problem: Problem) -> Mapping[str, float]:
-        each = of(problem)
-        tau = float(clipping_bound(each.alpha, problem.m, 1))
-        noise = tau / (each.epsilon * each.alpha * problem.m)
-        return {
-            "tau / (epsilon alpha m)": noise,
-            "tau ln(1 / beta) / (epsilon alpha m)": noise * math.log(1 / problem.beta),
-            "ln(1 / beta) / (alpha^2 m)": math.log(1 / problem.beta) / (each.alpha**2 * problem.m),
-        }
+    def failure(n: int) -> float:
+        errors = [column.errors(n, problem.rate / d, *each) for each in zip(normal, uniform, strict=True)]
+        return float((distance_of_means(np.stack(errors, axis=1)) > problem.alpha).mean())
 
-    return terms
+    return users_for(failure, problem.beta)
+
+
+def _users_of_normal(problem: Problem) -> float:
+    """Of `GaussianDistribution` in one column: a location and a scale."""
+    if problem["n_columns"] > 1:
+        raise NotPlanned("simulated for one column only")
+    limit, alpha, m = math.sqrt(problem["kappa"]), problem.alpha / 2, problem.m
+    scale = math.sqrt(max(problem["kappa"] / 2, 1))
+    place = Location.of(problem["mean_bound"], problem["mean_bound"] / 2, scale, limit, alpha, m)
+    if limit <= 1:
+        raise NotPlanned("simulated for kappa above 1 only")
+    # Candidates are powers of a ratio; a half of all examples is within 0.674 standard deviations of the mean.
+    n_points = max(2, math.ceil(10 * math.log(limit) / alpha) + 1)
+    ratio = math.log(limit) / (n_points - 1)
+    within = QUARTER * np.exp((np.arange(n_points - 1) + 0.5) * ratio) / scale
+    beyond = np.array([math.erfc(each / math.sqrt(2)) for each in within])
+    width = Line.of(beyond, np.full(len(within), 0.5), m, clipping(alpha, m))
+    (first, second), (one, two) = draws(2)
+    half = 2 / (2 + 2 / place.share)  # the shares are 2 for a last round and for a scale, 1 for each round before
+    epsilon = problem.rate
+
+    def failure(n: int) -> float:
+        shifts = place.errors(n, epsilon * half / place.share, first, one)
+        ratios = np.exp(width.median_cell(n, epsilon * half, second, two) * ratio) / scale
+        return float((distance_of_normals(shifts, ratios) > problem.alpha).mean())
+
+    return users_for(failure, problem.beta)
 
 
 def _proved(name: str, **given: Callable[[Problem], Any]) -> Callable[[Problem], int]:
@@ -137,30 +220,8 @@ def _value(name: str) -> Callable[[Problem], Any]:
     return lambda problem: problem[name]
 
 
-def _doublings(alpha: float) -> int:
-    """Rounds of "coarse-to-fine" before the last."""
-    return (math.ceil(1 / alpha) - 1).bit_length() - 1
-
-
-def _in_rounds(problem: Problem) -> Selection:
-    rounds = _doublings(problem.alpha) + 1
-    last = 1.5 ** (rounds - 1) / sum(1.5**r for r in range(rounds))
-    return Selection(problem.alpha, problem.rate * last)
-
-
-def _by_symbol(problem: Problem) -> Selection:
-    size = problem["n_symbols"]
-    return Selection(min(2 * problem.alpha / size, problem.alpha), problem.rate / size)
-
-
 DISCRETE_ROW = "GKKMMZ23: Table 1, discrete distributions, users, this paper"
 COVERS = "[GKKMMZ23, Theorem 41] with explicit constants: DiscreteDistribution.users_needed"
-SELECTIONS: Mapping[str, Callable[[Problem], Selection]] = {
-    "joint": lambda problem: Selection(problem.alpha, problem.rate),
-    "coarse-to-fine": _in_rounds,
-    "symbols": _by_symbol,
-}
-
 DISCRETE = Task(
     name="discrete",
     question="the distribution of users' records on public symbols",
@@ -175,9 +236,9 @@ DISCRETE = Task(
                 rate=rate_row("discrete", n_symbols=_value("n_symbols")) if name == "joint" else None,
                 theorem=COVERS,
                 proved=_proved("DiscreteDistribution", n_symbols=_value("n_symbols"), method=lambda _, each=name: each),
-                terms=selection_terms(of),
+                terms=term(_users_by_symbol) if name == "symbols" else None,
             )
-            for name, of in SELECTIONS.items()
+            for name in ("joint", "coarse-to-fine", "symbols")
         ),
         *usual(
             (
@@ -244,18 +305,6 @@ PRODUCT = Task(
 )
 
 
-def _location(problem: Problem) -> Selection:
-    d = problem["n_columns"]
-    return Selection(problem.alpha / math.sqrt(d), problem.rate / d)
-
-
-def _moments(problem: Problem) -> Selection:
-    """Of the normal distribution: locations, scales and scales of pairs share epsilon."""
-    d = problem["n_columns"]
-    parts = 2 * d + d * (d - 1) // 2
-    return Selection(problem.alpha / (2 if d == 1 else 4 * problem["kappa"] * d), problem.rate / parts)
-
-
 COLUMNS = Parameter("n_columns", "how many columns", counts_from(1, 1024), 1)
 BOUND = Parameter("mean_bound", "no mean is longer than it, in units of the least standard deviation", positive)
 MEAN_ROW = "GKKMMZ23: Table 1, Gaussian, known covariance, users, this paper"
@@ -274,7 +323,7 @@ GAUSSIAN_MEAN = Task(
             rate=rate_row("gaussian-mean", dimension=_value("n_columns")),
             theorem="[GKKMMZ23, Theorem 45] with explicit constants: GaussianMean.users_needed",
             proved=_proved("GaussianMean", mean_bound=_value("mean_bound"), n_columns=_value("n_columns")),
-            terms=selection_terms(_location),
+            terms=term(_users_of_location),
         ),
         *usual(
             (
@@ -320,7 +369,7 @@ GAUSSIAN = Task(
             rate=rate_row("gaussian", dimension=_value("n_columns")),
             theorem="[GKKMMZ23, Theorem 46] with explicit constants: GaussianDistribution.users_needed",
             proved=_proved_normal,
-            terms=selection_terms(_moments),
+            terms=term(_users_of_normal),
         ),
         Method(
             "one record per person",
@@ -334,6 +383,7 @@ GAUSSIAN = Task(
             "GaussianDistribution(epsilon=epsilon / m) where each record is a user",
             theorem="GaussianDistribution.users_needed",
             proved=rounded_up(of_records(lambda problem: float(_proved_normal(problem)))),
+            terms=term(of_records(_users_of_normal)),
             baseline="group privacy",
         ),
     ),
