@@ -33,7 +33,7 @@ class Simulation(Protocol):
         ...
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
-        """Draw users and a release, so many times: the loss of each run, of shape (runs,), or its expected failure.
+        """Draw users and a release, so many times or fewer: the loss of each run, or its expected failure.
 
         A simulation that knows the distribution of a release exactly may return, for each draw of users, the
         probability that the loss is above alpha, as numbers from 0 to 1 with `exact` set.
@@ -83,7 +83,7 @@ def failure(
     else:
         misses = found if simulation.exact else (found > point["alpha"]).astype(float)
         ratios = misses / point["beta"]
-    return float(ratios.mean()), float(ratios.std() / math.sqrt(runs))
+    return float(ratios.mean()), float(ratios.std() / math.sqrt(len(ratios)))
 
 
 def users_needed(simulation: Simulation, point: Point, runs: int, purpose: str, start: int = 64) -> Need:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
-from userdp.planning.chances import Floats, of_one_record, of_records, rate_row, rounded_up, term, users_for
+from userdp.planning.chances import Floats, misses, of_one_record, of_records, rate_row, rounded_up, term, users_for
 from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, counts_from, positive
 from userdp.planning.tasks.line_chances import Line, clipping, distance_of_normals, draws, nearest_distributions
 
 DRAWS, SEED = 4000, 13
 """The law of noise and sampling together is drawn so often."""
 MOST_SYMBOLS = 64
+MOST_MEMBERS = 4096
+"""Of a cover: `max_candidates` by default."""
 QUARTER = 0.6744897501960817
 """Half of all normal numbers are so many standard deviations or less from their mean."""
 MARGIN = 3.0
@@ -108,6 +112,66 @@ def _users_by_symbol(problem: Problem) -> float:
         chosen = [line.nearest_point(n, epsilon, *each) / unit for each in zip(normal, uniform, strict=True)]
         errors = nearest_distributions(np.stack(chosen, axis=1)) - 1 / size
         return float((np.abs(errors).sum(axis=1) / 2 > problem.alpha).mean())
+
+    return users_for(failure, problem.beta)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A selection among distributions on 2 or 3 symbols, where examples are even."""
+
+    line: Line
+    members: npt.NDArray[np.int64]
+    bad: npt.NDArray[np.bool_]
+    rate: float
+
+    def failure(self, n: int, normal: Floats) -> Floats:
+        """How likely a bad member is selected, for each draw of sampling errors by symbol."""
+        # Two members are told apart by one symbol, or by all but one.
+        scores = np.zeros((normal.shape[1], len(self.members)))
+        for errors, masses in zip(normal, self.members.T, strict=True):
+            np.maximum(scores, np.abs(self.line.totals(n, errors)[:, masses]), out=scores)
+        return misses(scores, self.rate, self.bad)
+
+
+def _members(size: int, unit: int) -> npt.NDArray[np.int64]:
+    """Masses that sum to a unit."""
+    first = np.arange(unit + 1)
+    if size == 2:
+        return np.column_stack([first, unit - first])
+    grid = np.stack(np.meshgrid(first, first, indexing="ij"), axis=-1).reshape(-1, 2)
+    found: npt.NDArray[np.int64] = np.column_stack([grid, unit - grid.sum(axis=1)])[grid.sum(axis=1) <= unit]
+    return found
+
+
+def _users_by_cover(in_rounds: bool, problem: Problem) -> float:
+    """Of `DiscreteDistribution` by one selection from a cover, or by rounds at half the accuracy each."""
+    size, m = problem["n_symbols"], problem.m
+    if size > 3:
+        raise NotPlanned("simulated for n_symbols 2 and 3 only")
+    doublings = (math.ceil(1 / problem.alpha) - 1).bit_length() - 1 if in_rounds else 0
+    coarsest = math.ceil(2.5 * size / (problem.alpha * 2**doublings))
+    covers = []
+    for r in range(doublings + 1):
+        alpha, unit = problem.alpha * 2 ** (doublings - r), coarsest << r
+        members = _members(size, unit)
+        distances = np.abs(members / unit - 1 / size).sum(axis=1) / 2
+        if r:  # what is near the member of the round before, taken to be the truth
+            members, distances = members[distances <= 1.5 * alpha], distances[distances <= 1.5 * alpha]
+        if len(members) > MOST_MEMBERS:
+            raise NotPlanned(f"covers of more than {MOST_MEMBERS} members are refused by default")
+        line = Line.of(np.full(unit + 1, 1 / size), np.arange(unit + 1) / unit, m, clipping(alpha, m))
+        share = 1.5**r / sum(1.5**each for each in range(doublings + 1))
+        # From 5/4 of a round's accuracy on, nothing near its member is near enough to the truth.
+        bad = distances > (alpha if r == doublings else 1.25 * alpha)
+        covers.append(Cover(line, members, bad, problem.rate * share / (2 * line.sensitivity)))
+    normal = draws(size)[0]
+    # Shares sum to 1, and so their errors to 0.
+    normal = (normal - normal.mean(axis=0)) * math.sqrt(size / (size - 1))
+
+    def failure(n: int) -> float:
+        kept = [1 - cover.failure(n, normal) for cover in covers]
+        return float(1 - np.prod(kept, axis=0).mean())
 
     return users_for(failure, problem.beta)
 
@@ -236,9 +300,13 @@ DISCRETE = Task(
                 rate=rate_row("discrete", n_symbols=_value("n_symbols")) if name == "joint" else None,
                 theorem=COVERS,
                 proved=_proved("DiscreteDistribution", n_symbols=_value("n_symbols"), method=lambda _, each=name: each),
-                terms=term(_users_by_symbol) if name == "symbols" else None,
+                terms=term(users),
             )
-            for name in ("joint", "coarse-to-fine", "symbols")
+            for name, users in (
+                ("joint", partial(_users_by_cover, False)),
+                ("coarse-to-fine", partial(_users_by_cover, True)),
+                ("symbols", _users_by_symbol),
+            )
         ),
         *usual(
             (
@@ -305,6 +373,13 @@ PRODUCT = Task(
 )
 
 
+def _at_least_one(value: Any, name: str) -> float:
+    number = positive(value, name)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1; got {short_repr(value)}")
+    return number
+
+
 COLUMNS = Parameter("n_columns", "how many columns", counts_from(1, 1024), 1)
 BOUND = Parameter("mean_bound", "no mean is longer than it, in units of the least standard deviation", positive)
 MEAN_ROW = "GKKMMZ23: Table 1, Gaussian, known covariance, users, this paper"
@@ -358,7 +433,7 @@ GAUSSIAN = Task(
     measure="the total variation distance",
     parameters=(
         BOUND,
-        Parameter("kappa", "the eigenvalues of the covariance are from 1 to it", positive, 4.0),
+        Parameter("kappa", "the eigenvalues of the covariance are from 1 to it", _at_least_one, 4.0),
         COLUMNS,
     ),
     methods=(
@@ -376,6 +451,7 @@ GAUSSIAN = Task(
             "GaussianDistribution() on the first record of each user",
             theorem="GaussianDistribution.users_needed",
             proved=_one_normal,
+            terms=term(of_one_record(_users_of_normal)),
             baseline="one record per person",
         ),
         Method(
