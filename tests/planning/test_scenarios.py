@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from benches.reproduce.scenarios import NUMBER, RESULTS, scenarios
 
-from userdp.planning import TASKS, user_complexity
+from userdp.planning import user_complexity
+from userdp.planning.tasks import TASKS
 
 ROWS = list(csv.DictReader(RESULTS.open(newline="", encoding="utf-8")))
 

@@ -176,6 +176,7 @@ class LocalSelection:
 
     method: str
     protocol: type
+    most_items: int = 13
     task: ClassVar[str] = "selection"
     root_mean_square: ClassVar[bool] = False
     exact: ClassVar[bool] = True
@@ -188,13 +189,13 @@ class LocalSelection:
             "delta": 0,
             "alpha": drawn_between(rng, 0.1, 0.8),
             "beta": drawn_between(rng, 0.02, 0.3),
-            "n_items": int(drawn_between(rng, 2, 13)),
+            "n_items": int(drawn_between(rng, 2, self.most_items)),
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
         """How likely another item is selected: the first of those with the most reports, the items in any order."""
-        if point["n_items"] > WRITTEN:
-            raise NotPlanned(f"simulated for up to {WRITTEN} items only, as the tables of reports are large")
+        if point["n_items"] > 4 * self.most_items:
+            raise NotPlanned(f"simulated for up to {4 * self.most_items} items only, as tables of reports are large")
         common, rival, supports = _reports(self.protocol, point["epsilon"], point["n_items"])
         having = rng.binomial(n_users, (1 + point["alpha"]) / 2, size=runs)
         sent = rng.multinomial(having, common / common.sum()) + rng.multinomial(n_users - having, rival / rival.sum())
@@ -205,7 +206,7 @@ class LocalSelection:
 
 LOCAL = (
     LocalSelection("local, randomized response", local.KRandomizedResponse),
-    LocalSelection("local, Hadamard response", local.HadamardResponse),
+    LocalSelection("local, Hadamard response", local.HadamardResponse, 1000),
     LocalSelection("local, subset selection", local.SubsetSelection),
 )
 SIMULATIONS = (

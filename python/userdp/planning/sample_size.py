@@ -22,6 +22,10 @@ NEAR = 2
 """A proved number up to so many times a calibrated one is taken in its place, as it holds for all users."""
 
 
+EQUAL = 1.1
+"""Simulated numbers that are no farther apart are taken to be equal: they are off by about as much."""
+
+
 @dataclass(frozen=True)
 class Figure:
     """One number of users, and what it rests on.
@@ -318,12 +322,14 @@ def ways_of(task: Task, problem: Problem) -> list[Way]:
 
 
 def fewest(ways: Sequence[Way], problem: Problem) -> Way | None:
-    """Of those that may be taken, the one with the fewest users; of equal ones, the first that needs no promise."""
+    """Of those that may be taken, the one with the fewest users; of nearly equal ones, one that needs no promise."""
     # Numbers are compared as simulated: proofs are less tight for some methods than for others.
-    known = [(way.expected, way) for way in ways if way.number is not None and way.may_be_taken(problem)]
-    if not known:
+    known = [way for way in ways if way.number is not None and way.may_be_taken(problem)]
+    least = min((way.expected for way in known), default=math.inf)
+    nearly = [way for way in known if way.expected <= EQUAL * least]
+    if not nearly:
         return None
-    return min(known, key=lambda row: (row[0], row[1].method.needs(problem) != "nothing"))[1]
+    return min(nearly, key=lambda way: (way.method.needs(problem) != "nothing", way.number or (0, "")))
 
 
 def why_not(numbers: tuple[Figure, Figure, Figure]) -> str:

@@ -57,7 +57,8 @@ def users_of_noise(
 def distance_of_shares(shares: Floats) -> Floats:
     """Total variation, for errors of shares by symbol."""
     # What all symbols have too much of is taken off again, as shares sum to 1.
-    return np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1) / 2
+    found: Floats = np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1) / 2
+    return found
 
 
 def distance_of_means(means: Floats) -> Floats:
@@ -284,6 +285,10 @@ def _value(name: str) -> Callable[[Problem], Any]:
     return lambda problem: problem[name]
 
 
+def _always(value: Any) -> Callable[[Problem], Any]:
+    return lambda problem: value
+
+
 DISCRETE_ROW = "GKKMMZ23: Table 1, discrete distributions, users, this paper"
 COVERS = "[GKKMMZ23, Theorem 41] with explicit constants: DiscreteDistribution.users_needed"
 DISCRETE = Task(
@@ -299,7 +304,7 @@ DISCRETE = Task(
                 row=DISCRETE_ROW if name == "joint" else "",
                 rate=rate_row("discrete", n_symbols=_value("n_symbols")) if name == "joint" else None,
                 theorem=COVERS,
-                proved=_proved("DiscreteDistribution", n_symbols=_value("n_symbols"), method=lambda _, each=name: each),
+                proved=_proved("DiscreteDistribution", n_symbols=_value("n_symbols"), method=_always(name)),
                 terms=term(users),
             )
             for name, users in (
@@ -355,7 +360,7 @@ PRODUCT = Task(
                     "ProductDistribution",
                     n_symbols=_value("n_symbols"),
                     n_columns=_value("n_columns"),
-                    method=lambda _, each=name: each,
+                    method=_always(name),
                 ),
             )
             for name in ("joint", "coordinate")

@@ -184,6 +184,11 @@ def _exact(find: Callable[[Problem], int]) -> Callable[[Problem], Terms]:
     return lambda problem: {"proved": float(find(problem))}
 
 
+def _one_vote(problem: Problem) -> Problem:
+    """The same with one record: a user has one vote, whatever m is."""
+    return problem.at(m=1)
+
+
 PURE = "GKM21: Theorem 30, one item that nearly all users hold, users"
 APPROXIMATE = "GKM21: Theorem 25, one item that nearly all users hold, users"
 LOCAL = "GKM21: Theorem 29, one item that nearly all users hold, users"
@@ -203,6 +208,7 @@ SELECTION = Task(
             "PurePrivateMode(mechanism='permute-and-flip')",
             row=PURE,
             rate=partial(_rate, PURE),
+            standard=_one_vote,
             theorem=EXACT,
             proved=partial(_by_weights, "permute-and-flip"),
             terms=_exact(partial(_by_weights, "permute-and-flip")),
@@ -212,6 +218,7 @@ SELECTION = Task(
             "PurePrivateMode()",
             row=PURE,
             rate=partial(_rate, PURE),
+            standard=_one_vote,
             theorem=EXACT,
             proved=partial(_by_weights, "exponential"),
             terms=_exact(partial(_by_weights, "exponential")),
@@ -221,6 +228,7 @@ SELECTION = Task(
             "PlannedPrivateMode",
             row=PURE,
             rate=partial(_rate, PURE),
+            standard=_one_vote,
             theorem=EXACT,
             proved=_by_planned_table,
             too_few=_misses_by_table,
@@ -231,6 +239,7 @@ SELECTION = Task(
             "ApproximatePrivateMode",
             row=APPROXIMATE,
             rate=partial(_rate, APPROXIMATE),
+            standard=_one_vote,
             theorem=EXACT,
             proved=_by_threshold,
             terms=term(users_of_threshold),
@@ -240,6 +249,7 @@ SELECTION = Task(
             "protocols.shuffle.Mode",
             row=SHUFFLED,
             rate=partial(_rate, SHUFFLED),
+            standard=_one_vote,
             theorem=CHERNOFF,
             proved=_by_shuffling,
             terms=term(users_of_shuffling),
@@ -249,6 +259,7 @@ SELECTION = Task(
             "protocols.local.SubsetSelection",
             row=LOCAL,
             rate=partial(_rate, LOCAL),
+            standard=_one_vote,
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.SubsetSelection),
             terms=term(partial(users_of_reports, local.SubsetSelection)),
@@ -258,6 +269,7 @@ SELECTION = Task(
             "protocols.local.HadamardResponse",
             row=LOCAL,
             rate=partial(_rate, LOCAL),
+            standard=_one_vote,
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.HadamardResponse),
             terms=term(partial(users_of_reports, local.HadamardResponse)),
@@ -267,6 +279,7 @@ SELECTION = Task(
             "protocols.local.KRandomizedResponse",
             row=LOCAL,
             rate=partial(_rate, LOCAL),
+            standard=_one_vote,
             theorem=CHERNOFF,
             proved=partial(_by_reports, local.KRandomizedResponse),
             terms=term(partial(users_of_reports, local.KRandomizedResponse)),
@@ -276,6 +289,7 @@ SELECTION = Task(
             "protocols.local.BitwiseMajority",
             row=LOCAL,
             rate=partial(_rate, LOCAL),
+            standard=_one_vote,
             theorem=CHERNOFF,
             proved=_by_bits,
             terms=term(users_of_bits),
@@ -285,6 +299,7 @@ SELECTION = Task(
             "PurePrivateMode on the first record of each user",
             row=PURE,
             rate=partial(_rate, PURE),
+            standard=_one_vote,
             theorem=EXACT,
             proved=_one_record,
             terms=_exact(_one_record),
