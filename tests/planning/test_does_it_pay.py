@@ -53,6 +53,22 @@ def test_selections(items: int, place: int) -> None:
     assert row("*no method")[place] == found.least
 
 
+@pytest.mark.parametrize(
+    ("start", "task", "method", "given"),
+    [
+        ("median, `userdp", "quantile", "weights", {"alpha": 0.02, "n_points": 1000}),
+        ("median, one", "quantile", "one record per person", {"alpha": 0.02, "n_points": 1000}),
+        ("symbols, `Disc", "discrete", "symbols", {"alpha": 0.05, "n_symbols": 8}),
+        ("symbols, counts", "discrete", "per-user clipping", {"alpha": 0.05, "n_symbols": 8}),
+        ("normal mean, `G", "gaussian-mean", "cover", {"alpha": 0.05, "mean_bound": 20}),
+        ("normal mean, noise", "gaussian-mean", "per-user clipping", {"alpha": 0.05, "mean_bound": 20}),
+    ],
+)
+def test_quantiles_and_distributions(start: str, task: str, method: str, given: dict[str, Any]) -> None:
+    needed = [user_complexity(task, method=method, m=m, epsilon=1, **given).n_users for m in (1, 4, 16, 64, 256)]
+    assert row(start) == needed
+
+
 def test_learning() -> None:
     with (ROOT / "benches" / "reproduce" / "results.csv").open(encoding="utf-8") as file:
         results = [line for line in csv.DictReader(file) if line["figure"] == "by records"]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from userdp.planning.problem import Method, NotPlanned, Problem, Terms
+from userdp.planning.problem import BASELINES, Method, NotPlanned, Problem, Terms
 
 FAR = 10
 """Numbers are extrapolated up to so many times beyond the range simulated."""
@@ -47,12 +47,12 @@ class Calibration:
     runs: int
     seed: int
 
-    def beyond(self, problem: Problem) -> tuple[str, ...]:
+    def beyond(self, problem: Problem, unused: Set[str]) -> tuple[str, ...]:
         """Which numbers of a problem are outside of what was simulated, in words; far outside is refused."""
         found = []
         for name, value in problem.sizes.items():
             span = self.ranges.get(name)
-            if span is None:
+            if span is None or name in unused:
                 continue
             if name == "delta" and set(span) == {0}:
                 continue  # what is enough for pure privacy is enough for less
@@ -99,4 +99,5 @@ def calibration_of(method: Method, problem: Problem) -> tuple[Calibration, tuple
     found = calibrations(problem.task).get(method.name)
     if found is None or method.terms is None:
         raise NotPlanned("not simulated")
-    return found, found.beyond(method.standard(problem))
+    beyond = found.beyond(method.standard(problem), {"m"} if method.baseline == BASELINES[0] else set())
+    return found, beyond
