@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -62,6 +62,17 @@ def between(rng: np.random.Generator, low: float, high: float) -> float:
 def whole(rng: np.random.Generator, low: int, high: int) -> int:
     """An integer of a range, evenly on a logarithmic scale."""
     return min(max(round(math.exp(rng.uniform(math.log(low), math.log(high)))), low), high)
+
+
+AT_AN_END = 0.2
+"""How often `ends` takes the least number of a range, and how often the largest one."""
+
+
+def ends(rng: np.random.Generator, low: float, high: float, draw: Callable[[], float]) -> float:
+    """What is drawn within a range, or often enough an end of it that the points reach from one to the other."""
+    at = rng.random()
+    drawn = draw()
+    return low if at < AT_AN_END else high if at >= 1 - AT_AN_END else drawn
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ users' mistakes are binomial numbers, which are drawn in place of examples.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from benches.reproduce.simulation import Floats, Point, between, whole
+import numpy.typing as npt
+from benches.reproduce.simulation import Floats, Point, between, ends, whole
+from benches.reproduce.simulations.thresholds import learner_point
 
 from userdp.learners import clipped_pairwise_scores
 from userdp.learners.tolerance import candidates_for_t
@@ -24,6 +27,21 @@ from userdp.planning.tasks.pac import (
 )
 
 
+NEVER = 1e-12
+"""Less likely votes are left out."""
+FEW = 4
+"""Users with equally many mistakes are drawn one by one up to so many."""
+RIVALS = 16
+"""The hypotheses with the fewest mistakes, with which all are compared: no other sets a score."""
+MANY, FEWER = 10**4, 2**9
+"""The most hypotheses, and of the method that compares all pairs of them."""
+
+
+def sizes(rng: np.random.Generator, most: int) -> int:
+    """How many hypotheses."""
+    return int(ends(rng, 4, most, lambda: whole(rng, 4, most)))
+
+
 @dataclass(frozen=True)
 class Realizable:
     """`userdp.learners.RealizablePACClassifier`, for all records or with one of each user."""
@@ -34,14 +52,7 @@ class Realizable:
     exact: bool = True
 
     def point(self, rng: np.random.Generator) -> Point:
-        return {
-            "m": whole(rng, 1, 256),
-            "epsilon": between(rng, 0.25, 2 if self.method == "realizable" else 4),
-            "delta": 0,
-            "alpha": between(rng, 0.02, 0.2),
-            "beta": between(rng, 0.03, 0.2),
-            "n_hypotheses": whole(rng, 16, 4096),
-        }
+        return learner_point(rng) | {"n_hypotheses": sizes(rng, MANY)}
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
         m, rate, n, size = point["m"], float(point["epsilon"]), n_users, point["n_hypotheses"]
@@ -65,30 +76,48 @@ class Correlated:
     exact: bool = True
 
     def point(self, rng: np.random.Generator) -> Point:
-        alpha = between(rng, 0.05, 0.2)
-        return {
-            "m": whole(rng, round(7 / alpha), 512),
-            "epsilon": between(rng, 0.25, 4),
-            "delta": between(rng, 1e-8, 1e-4),
-            "alpha": alpha,
-            "beta": between(rng, 0.05, 0.2),
-            "n_hypotheses": whole(rng, 4, 128),
+        point = learner_point(rng) | {
+            "delta": ends(rng, 1e-10, 1e-4, lambda: between(rng, 1e-10, 1e-4)),
+            "n_hypotheses": sizes(rng, MANY),
         }
+        # With fewer records users do not agree, whatever their number is.
+        least = math.ceil(5 * math.log(10 * point["n_hypotheses"]) / point["alpha"])
+        return point | {"m": whole(rng, least, max(least, 2**11))}
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
         size, m = point["n_hypotheses"], point["m"]
         mode = ApproximatePrivateMode(epsilon=point["epsilon"], delta=point["delta"])
+        wrong = disagreement(point["alpha"])
+        # Pr[fewer than so many mistakes].
+        likely = np.append(0.0, np.cumsum(binomial(m, wrong)))
         found = np.empty(runs)
         for run in range(runs):
             race = np.log(rng.exponential(size=size))
-            missed = np.zeros((n_users, size))
-            missed[:, 1:] = rng.binomial(m, disagreement(point["alpha"]), size=(n_users, size - 1))
-            votes = np.argmax(-gamma_of(size, point["alpha"]) / m * missed - race, axis=1)
+            # Others take a vote only if they are ahead in the race, and then with fewer mistakes than these.
+            fewer = np.ceil((race[0] - race) * m / gamma_of(size, point["alpha"])).astype(np.int64)
+            near = np.append(0, np.flatnonzero(likely[np.clip(fewer, 0, m + 1)] > NEVER))
+            missed = rng.binomial(m, wrong, size=(n_users, len(near)))
+            missed[:, 0] = 0
+            votes = near[np.argmax(-gamma_of(size, point["alpha"]) / m * missed - race[near], axis=1)]
             items, numbers = np.unique(votes, return_counts=True)
             released = mode.pmf(dict(zip(items.tolist(), numbers.tolist(), strict=True)))
             chances = dict(zip(released.outputs, released.probabilities, strict=True))
             found[run] = 1 - chances.get(0, 0.0)
         return found
+
+
+def scores_of_pairs(counts: npt.NDArray[np.int64], tau: int) -> npt.NDArray[np.int64]:
+    """As `userdp.learners.clipped_pairwise_scores`, where the rivals have the largest sums."""
+    if len(counts) <= 2 * RIVALS:
+        return clipped_pairwise_scores(counts, tau)
+    small = counts.astype(np.int16)
+    rivals = np.argsort(counts.sum(axis=1))[:RIVALS]
+    found = np.full(len(counts), np.iinfo(np.int64).min)
+    for rival in rivals:
+        sums = np.clip(small - small[rival], -tau, tau).sum(axis=1, dtype=np.int64)
+        sums[rival] = found[rival]
+        np.maximum(found, sums, out=found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -101,15 +130,9 @@ class Agnostic:
     exact: bool = True
 
     def point(self, rng: np.random.Generator) -> Point:
-        of_users = self.method in ("score", "pairwise")
-        return {
-            "m": whole(rng, 1, 128 if of_users else 256),
-            "epsilon": between(rng, 0.25, 4),
-            "delta": 0,
-            "alpha": between(rng, 0.02, 0.15),
-            "beta": between(rng, 0.03, 0.2),
-            "n_hypotheses": whole(rng, 4, 128 if of_users else 1024),
-            "eta": round(float(rng.uniform(0, 0.25)), 3),
+        return learner_point(rng) | {
+            "n_hypotheses": sizes(rng, FEWER if self.method == "pairwise" else MANY),
+            "eta": ends(rng, 0, 0.3, lambda: round(float(rng.uniform(0, 0.3)), 3)),
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
@@ -133,11 +156,18 @@ class Agnostic:
         edges = [0, *(tolerated + 1).tolist(), m + 1]
         between_ts = np.add.reduceat(chances, edges[:-1], axis=1)
         between_ts /= between_ts.sum(axis=1, keepdims=True)
+        below = np.cumsum(between_ts, axis=1)[:, :-1]
         for run in range(runs):
             users = rng.multinomial(n, binomial(m, point["eta"]))
             scores = np.zeros((len(tolerated), size))
             for y in np.flatnonzero(users):
                 scores[:, 0] += users[y] * (y > tolerated)
+                if users[y] <= FEW:
+                    # How many candidates for t a user's mistakes are above.
+                    above = np.searchsorted(below[y], rng.random((users[y], size - 1)), side="right")
+                    for place in range(len(tolerated)):
+                        scores[place, 1:] += (above > place).sum(axis=0)
+                    continue
                 drawn = rng.multinomial(users[y], between_ts[y], size=size - 1)
                 scores[:, 1:] += (users[y] - np.cumsum(drawn, axis=1)[:, :-1]).T
             found[run] = miss_of_score(scores, n, rate, log_sizes=np.zeros(size), flips=flips)
@@ -150,7 +180,7 @@ class Agnostic:
             best = rng.binomial(m, point["eta"], size=n)
             others = best - rng.binomial(best, part, size=(size - 1, n)) + rng.binomial(m - best, part, (size - 1, n))
             counts = np.concatenate([best[None], others]).astype(np.int64)
-            scores = counts.sum(axis=1) if tau >= m else clipped_pairwise_scores(counts, tau)
+            scores = counts.sum(axis=1) if tau >= m else scores_of_pairs(counts, tau)
             sensitivity = m if tau >= m else 2 * tau
             rate = float(point["epsilon"]) / (2 * sensitivity)
             found[run] = misses(scores, rate, np.arange(size) > 0, flips=size <= FLIPPED)

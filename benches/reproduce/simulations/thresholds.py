@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from benches.reproduce.simulation import Floats, Point, between, whole
+from benches.reproduce.simulation import Floats, Point, between, ends, whole
 
 from userdp.learners.tolerance import candidates_for_t
 from userdp.planning.tasks.thresholds import chance_of_miss, mistakes
 
 POOL = 2**12
 """At least so many users are drawn, and eight times those of a run: the runs at a number of users draw from them."""
+
+
+def learner_point(rng: np.random.Generator) -> dict[str, Any]:
+    """The numbers that all tasks of learners have, over the ranges that all of their methods share."""
+    return {
+        "m": int(ends(rng, 1, 256, lambda: whole(rng, 1, 256))),
+        "epsilon": ends(rng, 0.25, 4, lambda: between(rng, 0.25, 4)),
+        "delta": 0,
+        "alpha": ends(rng, 0.02, 0.15, lambda: between(rng, 0.02, 0.15)),
+        "beta": ends(rng, 0.03, 0.2, lambda: between(rng, 0.03, 0.2)),
+    }
 
 
 @dataclass(frozen=True)
@@ -24,14 +36,9 @@ class Threshold:
     exact: bool = True
 
     def point(self, rng: np.random.Generator) -> Point:
-        return {
-            "m": whole(rng, 1, 256),
-            "epsilon": between(rng, 0.25, 4),
-            "delta": 0,
-            "alpha": between(rng, 0.02, 0.15),
-            "beta": between(rng, 0.03, 0.2),
-            "n_points": whole(rng, 2**7, 2**30),
-            "eta": round(float(rng.uniform(0, 0.3)), 3),
+        return learner_point(rng) | {
+            "n_points": int(ends(rng, 2**6, 2**30, lambda: whole(rng, 2**6, 2**30))),
+            "eta": ends(rng, 0, 0.3, lambda: round(float(rng.uniform(0, 0.3)), 3)),
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:

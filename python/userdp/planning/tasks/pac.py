@@ -29,9 +29,11 @@ from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task
 
 FARTHER = 2
 """Hypotheses of the reference data are worse than the best one by so many times alpha."""
-DRAWS, SEED = 512, 7
+DRAWS, SEEDS, SEED = 256, 512, 7
 MOST_DRAWN = 512
 """Of more hypotheses than that, so many are drawn, and each stands for several."""
+MOST_RACED = 2**14
+"""Hypotheses whose races for users' votes are drawn."""
 MOST_ROWS = 2**12
 
 
@@ -115,7 +117,7 @@ def gamma_of(size: int, alpha: float) -> float:
 def _agreements(size: int, m: int, alpha: float) -> Floats:
     """For seeds drawn once: how likely a user votes for the best hypothesis."""
     rng = np.random.default_rng(SEED)
-    race = np.log(rng.exponential(size=(DRAWS, size)))
+    race = np.log(rng.exponential(size=(SEEDS, size)))
     # A bad hypothesis with c mistakes loses where -gamma c / m - ln E < -ln E of the best one.
     needed = (race[:, :1] - race[:, 1:]) * m / gamma_of(size, alpha)
     tails = np.cumsum(binomial(m, disagreement(alpha))[::-1])[::-1]
@@ -123,7 +125,7 @@ def _agreements(size: int, m: int, alpha: float) -> Floats:
     with np.errstate(divide="ignore"):
         logarithms = np.log(np.append(np.minimum(tails, 1.0), 0.0))
     agreed: Floats = np.exp(logarithms[least].sum(axis=1))
-    return agreed
+    return np.round(agreed, 3)
 
 
 def users_of_correlated(problem: Problem) -> float:
@@ -133,8 +135,8 @@ def users_of_correlated(problem: Problem) -> float:
     if problem.m > MOST_ROWS:
         raise NotPlanned(f"simulated for m up to {MOST_ROWS} only")
     size = problem["n_hypotheses"]
-    if size > MOST_DRAWN:
-        raise NotPlanned(f"simulated for n_hypotheses up to {MOST_DRAWN} only")
+    if size > MOST_RACED:
+        raise NotPlanned(f"simulated for n_hypotheses up to {MOST_RACED} only")
     agreed = _agreements(size, problem.m, problem.alpha)
     if (agreed < 0.5).mean() > problem.beta / 2:
         raise NotPlanned("users with so few records do not agree: raise m, or take a method that scores hypotheses")
@@ -146,13 +148,15 @@ def users_of_correlated(problem: Problem) -> float:
     chances = np.exp(-problem.rate / 2 * np.abs(noise))
     chances /= chances.sum()
 
+    parts, numbers = np.unique(agreed, return_counts=True)
+
     def failure(n: int) -> float:
-        below = np.empty(len(agreed))
-        for place, part in enumerate(agreed):
+        below = np.empty(len(parts))
+        for place, part in enumerate(parts):
             votes = np.cumsum(binomial(n, float(part)))
             most = half_width + 1 - noise
             below[place] = np.where(most < 0, 0.0, votes[np.clip(most, 0, n)]) @ chances
-        return float(below.mean())
+        return float(np.average(below, weights=numbers))
 
     return users_for(failure, problem.beta, 2**13)
 
@@ -240,7 +244,7 @@ def users_of_score(problem: Problem) -> float:
 
     def failure(n: int) -> float:
         users = _histograms(n, by_y, normal)
-        scores = np.empty((len(tolerated), DRAWS, len(sizes)))
+        scores = np.empty((len(tolerated), DRAWS, len(sizes)), dtype=np.float32)
         for place in range(len(tolerated)):
             fail = fails[:, place]
             scores[place, :, 0] = users @ best[place]
