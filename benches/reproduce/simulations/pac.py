@@ -26,14 +26,15 @@ from userdp.planning.tasks.pac import (
     tau_of,
 )
 
-
 NEVER = 1e-12
 """Less likely votes are left out."""
 FEW = 4
 """Users with equally many mistakes are drawn one by one up to so many."""
+OF_ONE = 2**16
+"""Hypotheses of all repetitions of a run with one record of each user."""
 RIVALS = 16
 """The hypotheses with the fewest mistakes, with which all are compared: no other sets a score."""
-MANY, FEWER = 10**4, 2**9
+MANY, FEWER = 10**4, 2**7
 """The most hypotheses, and of the method that compares all pairs of them."""
 
 
@@ -145,10 +146,13 @@ class Agnostic:
         if self.method == "pairwise" and m > 1:
             return self._pairwise(point, n, runs, part, rng)
         if m == 1:
-            best = rng.binomial(n, point["eta"], size=(runs, 1))
-            others = best - rng.binomial(best, part, size=(runs, size - 1))
-            others += rng.binomial(n - best, part, size=(runs, size - 1))
-            return misses(np.concatenate([best, others], axis=1), rate / 2, bad, flips=flips)
+            # Where failures are all or nothing it takes many; these are cheap.
+            times = min(max(OF_ONE // size, 1), 16)
+            best = rng.binomial(n, point["eta"], size=(runs * times, 1))
+            others = best - rng.binomial(best, part, size=(runs * times, size - 1))
+            others += rng.binomial(n - best, part, size=(runs * times, size - 1))
+            missed = misses(np.concatenate([best, others], axis=1), rate / 2, bad, flips=flips)
+            return missed.reshape(runs, times).mean(axis=1)
         found = np.empty(runs)
         tolerated = np.array(candidates_for_t(m))
         # How many mistakes a bad hypothesis makes for a user, by the number that the best one makes.

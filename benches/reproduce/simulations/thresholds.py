@@ -11,6 +11,8 @@ from benches.reproduce.simulation import Floats, Point, between, ends, whole
 from userdp.learners.tolerance import candidates_for_t
 from userdp.planning.tasks.thresholds import chance_of_miss, mistakes
 
+OF_ONE = 16
+"""Repetitions of a run with one record of each user."""
 POOL = 2**12
 """At least so many users are drawn, and eight times those of a run: the runs at a number of users draw from them."""
 
@@ -49,7 +51,9 @@ class Threshold:
             m, rate, n = 1, rate / m, n * m
         given = (m, point["alpha"], point["eta"], point["n_points"])
         if m == 1:  # sums over users are all that counts
-            return chance_of_miss(mistakes(runs, n, point["eta"], rng)[None], n, rate, *given)
+            # Where failures are all or nothing it takes many; these are cheap.
+            drawn = mistakes(OF_ONE * runs, n, point["eta"], rng)[None]
+            return chance_of_miss(drawn, n, rate, *given).reshape(runs, OF_ONE).mean(axis=1)
         drawn = mistakes(max(POOL, 8 * n), m, point["eta"], rng)
         fails = np.concatenate([drawn > t for t in candidates_for_t(m)], axis=1).astype(np.float32)
         times = rng.multinomial(n, np.full(len(drawn), 1 / len(drawn)), size=runs).astype(np.float32)

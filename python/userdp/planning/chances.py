@@ -94,6 +94,11 @@ def users_for(failure: Callable[[int], float], beta: float, largest: int = MOST_
     return low + (high - low) * math.log(above / beta) / math.log(above / below)
 
 
+def draws_for(candidates: int) -> int:
+    """How many draws of sums over users failures are means of, where each has so many candidates for t."""
+    return min(max(2**12 // candidates, 2**8), 2**11)
+
+
 def of_records(users: Callable[[Problem], float]) -> Callable[[Problem], float]:
     """The same when all records are used as if each were of one user, at epsilon / m: group privacy."""
 

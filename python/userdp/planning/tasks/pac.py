@@ -15,6 +15,7 @@ from userdp.planning.chances import (
     FLIPPED,
     Floats,
     binomial,
+    draws_for,
     misses,
     of_one_record,
     of_records,
@@ -25,13 +26,15 @@ from userdp.planning.chances import (
     users_for,
     usual_ways,
 )
+from userdp.planning.least_error import proved_surrogate
 from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, between, counts_from
 
 FARTHER = 2
 """Hypotheses of the reference data are worse than the best one by so many times alpha."""
-DRAWS, SEEDS, SEED = 256, 512, 7
+SEEDS, SEED = 512, 7
 MOST_DRAWN = 512
 """Of more hypotheses than that, so many are drawn, and each stands for several."""
+NEEDS_DELTA = "it needs delta > 0, as votes are selected by a threshold"
 MOST_RACED = 2**14
 """Hypotheses whose races for users' votes are drawn."""
 MOST_ROWS = 2**12
@@ -131,7 +134,7 @@ def _agreements(size: int, m: int, alpha: float) -> Floats:
 def users_of_correlated(problem: Problem) -> float:
     """Users for which `CorrelatedSamplingClassifier` misses the best hypothesis with probability beta."""
     if not problem.delta:
-        raise NotPlanned("it needs delta > 0, as votes are selected by a threshold")
+        raise NotPlanned(NEEDS_DELTA)
     if problem.m > MOST_ROWS:
         raise NotPlanned(f"simulated for m up to {MOST_ROWS} only")
     size = problem["n_hypotheses"]
@@ -188,9 +191,9 @@ def _agnostic(m: int, p: float, eta: float, tau: int) -> tuple[Floats, Floats, F
 
 
 @lru_cache(maxsize=8)
-def _normals(m: int, drawn: int) -> tuple[Floats, Floats]:
+def _normals(m: int, draws: int, drawn: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(SEED)
-    return rng.standard_normal((DRAWS, m + 1)), rng.standard_normal((DRAWS, drawn))
+    return rng.standard_normal((draws, m + 1)), rng.standard_normal((draws, drawn))
 
 
 def _histograms(n: int, chances: Floats, normal: Floats) -> Floats:
@@ -239,12 +242,12 @@ def users_of_score(problem: Problem) -> float:
     m, eta, size = problem.m, problem["eta"], problem["n_hypotheses"]
     by_y, fails, _, _ = _agnostic(m, disagreement(problem.alpha, eta), eta, m)
     sizes, tolerated = _sizes(size), candidates_for_t(m)
-    normal, independent = _normals(m, len(sizes) - 1)
+    normal, independent = _normals(m, draws_for(len(tolerated)), len(sizes) - 1)
     best = np.array([np.arange(m + 1) > t for t in tolerated], dtype=np.float64)
 
     def failure(n: int) -> float:
         users = _histograms(n, by_y, normal)
-        scores = np.empty((len(tolerated), DRAWS, len(sizes)), dtype=np.float32)
+        scores = np.empty((len(tolerated), len(normal), len(sizes)), dtype=np.float32)
         for place in range(len(tolerated)):
             fail = fails[:, place]
             scores[place, :, 0] = users @ best[place]
@@ -273,14 +276,14 @@ def users_of_pairwise(problem: Problem) -> float:
     tau = min(tau_of(problem.alpha, m), m)
     by_y, _, mean, variance = _agnostic(m, disagreement(problem.alpha, eta), eta, tau)
     sizes = _sizes(size)
-    normal, independent = _normals(m, len(sizes) - 1)
+    normal, independent = _normals(m, draws_for(1), len(sizes) - 1)
     bad = np.arange(len(sizes)) > 0
 
     def failure(n: int) -> float:
         users = _histograms(n, by_y, normal)
         totals = (users @ mean)[:, None] + np.sqrt(users @ variance)[:, None] * independent
         # Clipped, the best one's score is the largest of the negative totals, at twice the sensitivity.
-        best = np.zeros(DRAWS) if tau >= m else -totals.min(axis=1)
+        best = np.zeros(len(normal)) if tau >= m else -totals.min(axis=1)
         rate = problem.rate / (2 * (m if tau >= m else 2 * tau))
         scores = np.concatenate([best[:, None], totals], axis=1)
         return float(misses(scores, rate, bad, log_sizes=sizes, flips=size <= FLIPPED).mean())
@@ -294,12 +297,34 @@ def _proved_agnostic(problem: Problem) -> float:
     return selection_users(problem, math.log(size), math.sqrt(math.log(4 * size / problem.beta) / 2))
 
 
-def _no_queries(problem: Problem) -> int:
-    raise NotPlanned("its users depend on its algorithm: query_parameters and measure_agreement of userdp.stability")
+def proved_queries(problem: Problem) -> int:
+    """Users for `StatisticalQueryClassifier`, by the agreement that is proved for its algorithm."""
+    queries, intervals = problem["queries"], problem["intervals"]
+    if queries is None or intervals is None:
+        raise NotPlanned(
+            "its users depend on its algorithm: give queries= and intervals= of it, see query_parameters of "
+            "userdp.stability; or measure_agreement says how many users agree"
+        )
+    if not problem.delta:
+        raise NotPlanned(NEEDS_DELTA)
+    # docs/proofs/statistical_queries.md: how likely a user's hypothesis is not the common one, over users and seeds.
+    variance = 1.0 if problem["query_variance"] is None else problem["query_variance"]
+    parted = queries * intervals * math.sqrt(variance / problem.m)
+    # For a part of 2 beta / 3 of the seeds it may be more than this; for the others a third of beta is left.
+    disagreeing = parted / (2 * problem.beta / 3)
+    if disagreeing >= 0.5:
+        least = (2 * queries * intervals / (2 * problem.beta / 3)) ** 2 * variance
+        raise NotPlanned(f"that users agree is proved from m = {least:,.0f} on; measure_agreement of userdp.stability")
+    try:
+        mode = ApproximatePrivateMode(epsilon=problem.epsilon, delta=problem.delta)
+        return mode.users_needed(agreement=1 - disagreeing, beta=problem.beta)
+    except (ValueError, BudgetError) as error:
+        raise NotPlanned(str(error)) from None
 
 
-def _no_surrogate(problem: Problem) -> int:
-    raise NotPlanned("half of its budget estimates the least error in rounds, for which no number of users is known")
+def _proved_surrogate(problem: Problem) -> int:
+    # One record of each user leaves nothing to estimate: it is then the exponential mechanism on errors.
+    return proved_surrogate(problem) if problem.m > 1 else rounded_up(_proved_agnostic)(problem)
 
 
 HYPOTHESES = Parameter("n_hypotheses", "how many hypotheses the class has", counts_from(2, 2**40))
@@ -312,7 +337,12 @@ PAC = Task(
     name="pac",
     question="the hypothesis of a finite class that explains all labels",
     measure="the error",
-    parameters=(HYPOTHESES,),
+    parameters=(
+        HYPOTHESES,
+        Parameter("queries", "of an algorithm by statistical queries: the most that it asks", counts_from(1), None),
+        Parameter("intervals", "of the same: into how many steps an answer is rounded", counts_from(1), None),
+        Parameter("query_variance", "of the same: the largest variance of a query, by default 1", between(0, 1), None),
+    ),
     methods=(
         Method(
             "realizable",
@@ -333,8 +363,9 @@ PAC = Task(
         Method(
             "statistical queries",
             "StatisticalQueryClassifier(algorithm=...)",
-            theorem="[GKM21, Theorem 5]",
-            proved=_no_queries,
+            needs=lambda problem: "an algorithm by queries that finds a good hypothesis, and its queries and intervals",
+            theorem="[GKM21, Lemma 32] with all records for each query, and ApproximatePrivateMode.users_needed",
+            proved=proved_queries,
         ),
         *usual_ways(
             (
@@ -385,8 +416,8 @@ AGNOSTIC = Task(
                     problem["vc_dimension"] or max(1, math.floor(math.log2(problem["n_hypotheses"])))
                 ),
             ),
-            theorem="[LWY24, Theorem 4.6]",
-            proved=_no_surrogate,
+            theorem="[LWY24, Theorem 4.6] with Massart's inequality and computed gaps, see userdp.planning.least_error",
+            proved=_proved_surrogate,
         ),
         *usual_ways(
             (

@@ -12,6 +12,7 @@ from userdp.learners.tolerance import LEFT_OVER, T_SHARE, candidates_for_t
 from userdp.planning.chances import (
     Floats,
     binomial,
+    draws_for,
     misses,
     of_one_record,
     of_records,
@@ -22,13 +23,14 @@ from userdp.planning.chances import (
     users_for,
     usual_ways,
 )
+from userdp.planning.least_error import proved_medians
 from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, between, counts_from
 
 PLACES = 64
 """Examples of the reference data are at so many neighboring points; the label changes in their middle."""
 MOST_ROWS = 2**12
 """Of a user, whose mistakes are drawn here."""
-USERS, DRAWS, SEED = 1024, 256, 5
+USERS, SEED = 1024, 5
 """What the terms are computed with: users drawn once, and normal approximations of sums over users."""
 
 
@@ -82,12 +84,12 @@ def _fields(m: int, eta: float) -> tuple[Floats, npt.NDArray[np.float32]]:
     """Of the numbers of users that each threshold fails, for each t: the mean for one user, and centered draws."""
     rng = np.random.default_rng(SEED)
     missed, tolerated = mistakes(USERS, m, eta, rng), candidates_for_t(m)
-    normal = rng.standard_normal((DRAWS, USERS)).astype(np.float32) / np.float32(math.sqrt(USERS))
+    normal = rng.standard_normal((draws_for(len(tolerated)), USERS)).astype(np.float32) / np.float32(math.sqrt(USERS))
     rates = eta + excess(eta)
     # Pr[Bin(m, e) > t], for thresholds on one side of the best one, as the other side is alike.
     side = np.array([1 - np.cumsum(binomial(m, e)) for e in rates[: PLACES // 2 + 1]])[:, list(tolerated)]
     means = np.concatenate([side, side[-2::-1]]).T
-    drawn = np.empty((len(tolerated), DRAWS, PLACES + 1), dtype=np.float32)
+    drawn = np.empty((len(tolerated), len(normal), PLACES + 1), dtype=np.float32)
     for place, t in enumerate(tolerated):
         fails = (missed > t).astype(np.float32)
         drawn[place] = normal @ (fails - fails.mean(axis=0))
@@ -113,10 +115,6 @@ def _proved(problem: Problem) -> float:
     # and those above it with label 0. Each share is within s of its mean for all u, but for 2 exp(-2 n s^2).
     deviations = 2 * math.sqrt(math.log(8 / problem.beta) / 2)
     return selection_users(problem, math.log(problem["n_points"] + 1), deviations)
-
-
-def _no_median(problem: Problem) -> int:
-    raise NotPlanned("it needs many times the users of 'score' in all settings that were tried")
 
 
 THEOREM = "Massart's inequality for both kinds of mistakes, and the tail of the exponential mechanism"
@@ -145,8 +143,8 @@ THRESHOLD = Task(
             "ThresholdClassifier(method='median')",
             row=ROW,
             rate=rate_row("threshold", domain_size=lambda problem: problem["n_points"]),
-            theorem="[LWY24, Theorem 5.2]",
-            proved=_no_median,
+            theorem="[LWY24, Theorem 5.2] with Massart's inequality and computed gaps, see userdp.planning.least_error",
+            proved=proved_medians,
         ),
         *usual_ways(
             (
