@@ -71,6 +71,8 @@ def slope(records: Sequence[int], users: Sequence[float]) -> Slope:
 
 
 LEARNING: Point = {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1}
+MEAN: Point = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.05, "beta": 0.01, "norm": "l2", "homogeneous": True}
+COROLLARY = "LSAKKMS21: Corollary 1, bounded vectors, inverted to users"
 CLASS: Mapping[str, Any] = {"representation_dimension": math.log(32), "vc_dimension": 5}
 
 CURVES: tuple[Curve, ...] = (
@@ -78,6 +80,12 @@ CURVES: tuple[Curve, ...] = (
     Curve("agnostic", "score", {**LEARNING, "n_hypotheses": 32, "eta": 0.1}, CLASS, (1, 4, 16, 64)),
     Curve("agnostic", "pairwise", {**LEARNING, "n_hypotheses": 32, "eta": 0.1}, CLASS, (1, 4, 16, 64)),
     Curve("threshold", "score", {**LEARNING, "n_points": 2**16, "eta": 0.1}, {"domain_size": 2**16}),
+    Curve("mean", "gaussian", {**MEAN, "dimension": 32}, None),
+    Curve("mean", "iterated", {**MEAN, "dimension": 32}, {"max_norm": 1, "dimension": 32}, row=COROLLARY),
+    Curve("quantile", "weights", {**LEARNING, "n_points": 2**10, "share": 0.5, "neighbors": "replace"}, None),
+    Curve("discrete", "symbols", {**LEARNING, "n_symbols": 4}, {"n_symbols": 4}),
+    Curve("gaussian-mean", "cover", {**LEARNING, "mean_bound": 10, "n_columns": 1}, {"dimension": 1}),
+    Curve("gaussian", "cover", {**LEARNING, "mean_bound": 10, "kappa": 4, "n_columns": 1}, {"dimension": 1}),
 )
 
 
