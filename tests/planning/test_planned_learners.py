@@ -219,7 +219,7 @@ def test_every_method_has_a_number_or_a_reason(task: str) -> None:
         assert (row.users is None) == row.note.startswith("not planned: ")
         assert row.users is not None or len(row.note) > 40
     assert table.best in SIMULATED[task]
-    for given, value in (("m", 1), ("m", 256), ("epsilon", 0.25), ("epsilon", 4.0), ("beta", 0.03), ("beta", 0.2)):
+    for given, value in (("m", 1), ("m", 256), ("epsilon", 0.25), ("epsilon", 4.0), ("beta", 0.033), ("beta", 0.2)):
         at: dict[str, Any] = {"m": 8, "epsilon": 1.0, "beta": 0.1, "alpha": 0.1} | extra
         for method in set(SIMULATED[task]) - {"correlated sampling"}:
             assert user_complexity(task, method=method, **(at | {given: value})).basis != "extrapolated"

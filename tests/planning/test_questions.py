@@ -87,18 +87,18 @@ def test_what_was_not_simulated_here_is_named_as_perhaps_better() -> None:
 
 
 def test_numbers_a_little_outside_of_what_was_simulated_are_called_extrapolated() -> None:
-    """Labels without noise were not simulated, and need fewer users than labels with noise."""
+    """So many wrong labels were not simulated, and need more users than fewer of them."""
     given: dict[str, Any] = {"method": "score", "m": 3, "epsilon": 1, "alpha": 0.1, "n_points": 1000}
-    clean, noisy = (user_complexity("threshold", eta=eta, **given) for eta in (0.0, 0.1))
-    assert (clean.basis, noisy.basis) == ("extrapolated", "calibrated")
-    assert "simulated for eta from 0.0" in clean.calibrated.source
-    assert clean.calibrated.error is not None
+    wrong, noisy = (user_complexity("threshold", eta=eta, **given) for eta in (0.35, 0.1))
+    assert (wrong.basis, noisy.basis) == ("extrapolated", "calibrated")
+    assert "simulated for eta from 0 to" in wrong.calibrated.source
+    assert wrong.calibrated.error is not None
     assert noisy.calibrated.error is not None
-    assert clean.calibrated.error == 2 * noisy.calibrated.error
-    assert clean.n_users < noisy.n_users
+    assert wrong.calibrated.error == 2 * noisy.calibrated.error
+    assert wrong.n_users > noisy.n_users
     del given["method"]
-    row = compare_methods("threshold", eta=0.0, **given)["score"]
-    assert row.users == clean.n_users
+    row = compare_methods("threshold", eta=0.35, **given)["score"]
+    assert row.users == wrong.n_users
     assert "extrapolated" in row.note
 
 
