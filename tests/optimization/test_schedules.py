@@ -14,6 +14,7 @@ from oracle import descent as oracle
 from userdp.means.concentration import gradient_radius
 from userdp.optimization.schedules import (
     Schedule,
+    averaged_bound,
     convex_bound,
     convex_schedule,
     nonconvex_bound,
@@ -69,6 +70,9 @@ def test_convex_bound(
     worst = max(excess(schedule, [c], radius, noise) for c in (2.0, 1.0, 0.25, 1 / 16, 1 / 64))
     print(f"T={steps}: {worst:.4g} of at most {bound:.4g}")
     assert worst <= bound
+    size, counted = schedule.step_sizes[0], sum(weight > 0 for weight in schedule.weights)
+    tighter = averaged_bound(steps, counted, size=size, radius=radius, noise=noise)
+    assert worst <= tighter <= bound * (1 + 1e-9)
     # The bound is of the right size: a hundredth of it would be false.
     assert noise or steps == 1 or worst > bound / 100
 

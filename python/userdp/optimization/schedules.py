@@ -95,6 +95,12 @@ def tail_bound(steps: int, *, smoothness: float, radius: float, noise: float) ->
     return 2 * convex_bound(steps, smoothness=smoothness, radius=radius, noise=noise)
 
 
+def averaged_bound(steps: int, counted: int, *, size: float, radius: float, noise: float) -> float:
+    """At least the expected excess of a convex F at the mean of the last points, after steps of one size <= 1/H."""
+    # With `counted` of T points it is (R^2 + 2 eta^2 nu^2 T) / (2 eta counted): the two bounds above at eta itself.
+    return (radius**2 + 2 * (size * noise) ** 2 * steps) / (2 * size * counted)
+
+
 def strongly_convex_schedule(steps: int, *, smoothness: float, strong_convexity: float) -> Schedule:
     """For a strongly convex function: half the steps of size 1/H, then falling ones, averaged [LSAKKMS21, Remark 2]."""
     first = steps // 2

@@ -16,7 +16,7 @@ from userdp.optimization import L2Ball, LogisticLoss
 from userdp.optimization.clipped import ClippedMean, clipped_descent
 from userdp.optimization.descent import DescentProblem, DescentRounds, PrivateDescent
 from userdp.optimization.phased import PhasedDescent
-from userdp.optimization.schedules import convex_bound
+from userdp.optimization.schedules import averaged_bound
 from userdp.optimization.winsorized import AnsweredMean, GradientOptions, TrackingDescent, winsorized_descent
 from userdp.public_randomness import PublicSeed
 from userdp.report import Comparison, Prediction
@@ -190,8 +190,9 @@ def compare_descents(problem: DescentProblem) -> Comparison:
     """The noise of a step, the proved bound of the excess, and the excess that reference users lead to."""
     users = ReferenceUsers.of(problem) if problem.dimension <= MOST_COLUMNS else None
     least = 0.0 if users is None else users.least(problem)
-    # No theta is worse than that, whatever was drawn: the loss is G-Lipschitz, in a ball about the start.
-    trivial = 2 * problem.lipschitz * problem.radius
+    # No theta is worse than that, whatever was drawn: ln(1 + e^z) - ln(1 + e^-z) is z, and no |<x, theta>| is above
+    # max_norm * radius in a ball around 0.
+    trivial = problem.max_norm * problem.radius
     rows: list[Prediction] = []
     for name, (descent, note) in descents_of(problem).items():
         bound = None
@@ -201,7 +202,14 @@ def compare_descents(problem: DescentProblem) -> Comparison:
         else:
             assert isinstance(descent, (DescentRounds, TrackingDescent))
             noise = gradient_noise(descent)
-            proved = convex_bound(descent.rounds, smoothness=problem.smoothness, radius=problem.radius, noise=noise)
+            optimizer = descent.optimizer
+            proved = averaged_bound(
+                descent.rounds,
+                sum(weight > 0 for weight in optimizer.weights),
+                size=optimizer.step_sizes[0],
+                radius=problem.radius,
+                noise=noise,
+            )
             bound = min(proved, trivial)
         expected = None
         if users is not None:
