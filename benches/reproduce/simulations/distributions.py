@@ -67,7 +67,7 @@ class Discrete:
         model = DiscreteDistribution(
             epsilon=point["epsilon"], n_symbols=size, m=m, alpha=point["alpha"], method=self.method
         )
-        if self.method == "joint" and size > 2:
+        if self.method != "symbols" and size > 2:
             runs = min(runs, SLOW)
         users, found = np.repeat(np.arange(n_users), m), np.empty(runs)
         for run in range(runs):

@@ -16,10 +16,18 @@ from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.planning.chances import Floats, misses, of_one_record, of_records, rate_row, rounded_up, term, users_for
 from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, counts_from, positive
-from userdp.planning.tasks.line_chances import Line, clipping, distance_of_normals, draws, nearest_distributions
+from userdp.planning.tasks.line_chances import (
+    MOST_CANDIDATES,
+    MOST_CELLS,
+    Line,
+    clipping,
+    distance_of_normals,
+    draws,
+    nearest_distributions,
+)
 
 DRAWS, SEED = 4000, 13
-"""The law of noise and sampling together is drawn so often."""
+"""The law of noise and sampling together is drawn so often, and less often for more than 64 numbers."""
 MOST_SYMBOLS = 64
 MOST_MEMBERS = 4096
 """Of a cover: `max_candidates` by default."""
@@ -35,7 +43,8 @@ MARGIN = 3.0
 @lru_cache(maxsize=16)
 def _drawn(width: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng([SEED, width])
-    return rng.standard_normal((DRAWS, width)), rng.laplace(size=(DRAWS, width))
+    size = (min(DRAWS, max(512, 2**18 // width)), width)
+    return rng.standard_normal(size), rng.laplace(size=size)
 
 
 def users_of_noise(
@@ -104,6 +113,8 @@ def _users_by_symbol(problem: Problem) -> float:
         raise NotPlanned(f"simulated for n_symbols up to {MOST_SYMBOLS} only")
     alpha = min(2 * problem.alpha / size, problem.alpha)
     unit = math.ceil(5 / alpha)  # as its cover of a probability has
+    if unit * size > MOST_CANDIDATES:
+        raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
     points = np.arange(unit + 1) / unit
     line = Line.of(np.full(unit + 1, 1 / size), points, problem.m, clipping(alpha, problem.m))
     normal, uniform = draws(size)
@@ -155,6 +166,8 @@ def _users_by_cover(in_rounds: bool, problem: Problem) -> float:
     covers = []
     for r in range(doublings + 1):
         alpha, unit = problem.alpha * 2 ** (doublings - r), coarsest << r
+        if unit > MOST_CANDIDATES or unit ** (size - 1) > MOST_CELLS:
+            raise NotPlanned("simulated for covers of fewer candidates only: take a larger alpha")
         members = _members(size, unit)
         distances = np.abs(members / unit - 1 / size).sum(axis=1) / 2
         if r:  # what is near the member of the round before, taken to be the truth
@@ -204,6 +217,8 @@ class Location:
         """For a true mean and standard deviation; `limit` is the largest standard deviation there may be."""
         search = _search(bound, limit, alpha)
         last = search.rounds[-1]
+        if last.n_points > MOST_CANDIDATES:
+            raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
         # The rounds before are taken to be right: the line is about the point that is nearest to the mean.
         middle = mean if len(search.rounds) > 1 else 0.0
         points = (np.arange(last.n_points) - (last.n_points - 1) / 2) * last.step + middle
@@ -245,6 +260,8 @@ def _users_of_normal(problem: Problem) -> float:
         raise NotPlanned("simulated for kappa above 1 only")
     # Candidates are powers of a ratio; a half of all examples is within 0.674 standard deviations of the mean.
     n_points = max(2, math.ceil(10 * math.log(limit) / alpha) + 1)
+    if n_points > MOST_CANDIDATES:
+        raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
     ratio = math.log(limit) / (n_points - 1)
     within = QUARTER * np.exp((np.arange(n_points - 1) + 0.5) * ratio) / scale
     beyond = np.array([math.erfc(each / math.sqrt(2)) for each in within])

@@ -25,6 +25,11 @@ def clipping(alpha: float, m: int) -> float:
     return float(clipping_bound(alpha, m, 1))
 
 
+MOST_CELLS = 2**23
+MOST_CANDIDATES = 2**14
+"""Of all lines of a problem together, so that a plan takes seconds."""
+
+
 @dataclass(frozen=True)
 class Line:
     """Clipped totals at rising thresholds: mean and standard deviation for one user, falling from plus to minus."""
@@ -38,6 +43,10 @@ class Line:
         """Of users' numbers of m examples beyond each threshold, which have a chance, above a target."""
         if m > MOST_RECORDS:
             raise NotPlanned(f"simulated for m up to {MOST_RECORDS} only")
+        if len(chances) > MOST_CANDIDATES:
+            raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
+        if len(chances) * (m + 1) > MOST_CELLS:
+            raise NotPlanned(f"not simulated: {len(chances)} candidates of {m} records are too many to look at here")
         known, place = np.unique(np.round(chances, 9), return_inverse=True)
         rows = np.array([binomial(m, float(each)) for each in known])[place]
         sums = np.clip(np.arange(m + 1)[None, :] - m * targets[:, None], -tau, tau)
