@@ -77,6 +77,11 @@ def test_learning() -> None:
         ("agnostic, `Agn", "agnostic", "score"),
         ('agnostic, `method="p', "agnostic", "pairwise"),
         ("`ThresholdClassifier`", "threshold", "score"),
+        ("mean in 32 columns, noise", "mean", "gaussian"),
+        ("mean in 32 columns, `m", "mean", "iterated"),
+        ("`GaussianMean`, one", "gaussian-mean", "cover"),
+        ("`GaussianDistribution`", "gaussian", "cover"),
+        ("`DiscreteDistribution`, 4", "discrete", "symbols"),
     ):
         found = [float(line["n_users"]) for line in results if (line["task"], line["method"]) == (task, method)]
         shown = [cell for cell in row(start) if cell is not None]
