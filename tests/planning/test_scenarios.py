@@ -12,7 +12,7 @@ from benches.reproduce.scenarios import NUMBER, RESULTS, scenarios
 from userdp.planning import user_complexity
 from userdp.planning.tasks import TASKS
 
-ROWS = list(csv.DictReader(RESULTS.open(newline="", encoding="utf-8")))
+ROWS = list(csv.DictReader(RESULTS.read_text(encoding="utf-8").splitlines()))
 
 
 def _asked(row: dict[str, str]) -> dict[str, Any]:
