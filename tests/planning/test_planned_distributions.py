@@ -22,7 +22,7 @@ from userdp.tables.quantiles import WEIGHT, costs_of, levels_of, sensitivity_of,
 NEEDS = Path(__file__).resolve().parents[2] / "benches" / "reproduce" / "needs"
 USUAL = ("one record per person", "group privacy", "per-user clipping")
 SIMULATED = {
-    "discrete": ("joint", "symbols", *USUAL),
+    "discrete": ("symbols", *USUAL),
     "gaussian-mean": ("cover", *USUAL),
     "gaussian": ("cover", *USUAL[:2]),
     "quantile": ("weights", *USUAL[:2]),
