@@ -82,7 +82,7 @@ def _proved(method: Method, problem: Problem) -> Figure:
         if users > MOST_USERS:
             raise NotPlanned(f"more than {MOST_USERS} users would be needed; raise alpha or epsilon")
         return Figure("proved", users, method.theorem)
-    except (NotPlanned, BudgetError) as error:
+    except (NotPlanned, BudgetError, ImportError) as error:  # learners need scikit-learn, which planning does not
         return Figure("proved", None, method.theorem, reason=str(error))
 
 
@@ -92,7 +92,7 @@ def calibrated_figure(method: Method, task: Task, problem: Problem) -> Figure:
         found, beyond = calibration_of(method, problem)
         assert method.terms is not None
         terms = {name: found.constants[name] * size for name, size in method.terms(problem).items()}
-    except NotPlanned as error:
+    except (NotPlanned, ImportError) as error:
         return Figure("calibrated", None, task.data, reason=str(error))
     users = max(1, math.ceil(math.fsum(terms.values())))
     if users > MOST_USERS:

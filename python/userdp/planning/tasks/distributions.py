@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -283,10 +284,9 @@ def _proved(name: str, **given: Callable[[Problem], Any]) -> Callable[[Problem],
 
     def proved(problem: Problem) -> int:
         try:
-            from userdp import distributions
+            kind = getattr(import_module("userdp.distributions"), name)
         except ImportError as error:  # it needs scikit-learn, which the rest of planning does not
             raise NotPlanned(str(error)) from None
-        kind = getattr(distributions, name)
         try:
             values = {parameter: read(problem) for parameter, read in given.items()}
             model = kind(epsilon=problem.epsilon, m=problem.m, alpha=problem.alpha, beta=problem.beta, **values)
