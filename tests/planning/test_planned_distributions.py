@@ -14,6 +14,7 @@ import pytest
 
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean
 from userdp.exceptions import InsecureRandomnessWarning
+from userdp.learners import HypothesisSelector
 from userdp.mechanisms import ExponentialMechanism
 from userdp.planning import compare_methods, user_complexity
 from userdp.planning.tasks.line_chances import Line, distance_of_normals, nearest_distributions
@@ -130,6 +131,21 @@ def test_proved_numbers_are_those_of_the_theorem() -> None:
     assert rank(share) <= alpha < rank(share - 1)
 
 
+@pytest.mark.parametrize("size", [5, 100])
+def test_proved_numbers_of_hypotheses_are_those_of_the_class(size: int) -> None:
+    """Up to 64 candidates are drawn by permute-and-flip, more by the exponential mechanism."""
+    table = [[place / 256, 1 - place / 256] for place in range(size)]
+    given: dict[str, Any] = {"epsilon": 1, "m": 16, "alpha": 0.1, "beta": 0.1}
+    found = user_complexity("hypothesis-selection", method="scores", n_hypotheses=size, **given)
+    assert found.proved.value == HypothesisSelector(candidates=table, **given).users_needed()
+    assert found.rate.source.startswith("GKKMMZ23: Theorem 41")
+    single = user_complexity("hypothesis-selection", method="one record per person", n_hypotheses=size, **given)
+    assert (
+        single.n_users
+        == user_complexity("hypothesis-selection", method="scores", n_hypotheses=size, **given | {"m": 1}).n_users
+    )
+
+
 def test_laws_on_a_line_are_those_of_the_exponential_mechanism() -> None:
     """A total without sampling errors: places are as likely as integer scores make them."""
     line = Line(np.array([1.5, 0.5, -1.0]), np.zeros(3), 2.0)
@@ -177,7 +193,9 @@ def test_quantiles_are_simulated_by_the_law_that_tables_draw_from(neighbors: Any
     assert float(found) == pytest.approx(float(chances[bad].sum()), rel=1e-6)
 
 
-@pytest.mark.parametrize("task", ["discrete", "product", "gaussian-mean", "gaussian", "quantile"])
+@pytest.mark.parametrize(
+    "task", ["discrete", "product", "gaussian-mean", "gaussian", "quantile", "hypothesis-selection"]
+)
 def test_every_way_is_a_row_and_says_why_it_has_no_number(task: str) -> None:
     given: dict[str, Any] = {
         "discrete": {"n_symbols": 3},
@@ -185,6 +203,7 @@ def test_every_way_is_a_row_and_says_why_it_has_no_number(task: str) -> None:
         "gaussian-mean": {"mean_bound": 5},
         "gaussian": {"mean_bound": 5},
         "quantile": {"n_points": 100},
+        "hypothesis-selection": {"n_hypotheses": 9},
     }[task]
     table = compare_methods(task, m=4, epsilon=1, alpha=0.2, **given)
     rows = {row.method: row for row in table.rows}

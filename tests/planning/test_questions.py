@@ -141,6 +141,7 @@ given = {
     "gaussian-mean": {"mean_bound": 5},
     "gaussian": {"mean_bound": 5},
     "quantile": {"n_points": 1000},
+    "hypothesis-selection": {"n_hypotheses": 9},
     "threshold": {"n_points": 1000},
     "agnostic": {"n_hypotheses": 10},
     "pac": {"n_hypotheses": 10},

@@ -9,6 +9,7 @@ from userdp.exact.numbers import short_repr
 from userdp.planning.problem import Task
 from userdp.planning.tasks.distributions import DISCRETE, GAUSSIAN, GAUSSIAN_MEAN, PRODUCT
 from userdp.planning.tasks.finite import FINITE
+from userdp.planning.tasks.hypotheses import HYPOTHESES
 from userdp.planning.tasks.means import MEAN
 from userdp.planning.tasks.pac import AGNOSTIC, PAC
 from userdp.planning.tasks.quantiles import QUANTILE
@@ -33,6 +34,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             PRODUCT,
             GAUSSIAN_MEAN,
             GAUSSIAN,
+            HYPOTHESES,
         )
     }
 )
