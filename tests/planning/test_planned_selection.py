@@ -122,6 +122,24 @@ def test_the_number_of_a_planned_table_is_exact() -> None:
     assert failures[0] <= Fraction(0.1) < failures[1]
 
 
+def test_a_threshold_keeps_the_rate_with_the_recommended_users_and_not_with_far_fewer() -> None:
+    """Over the users and the noise, from the exact distribution of the release, in fractions."""
+    found = plan("central, threshold", epsilon=1.5, delta=2e-5, alpha=0.5, beta=0.1, m=20)
+    share, selection = Fraction(3, 4), ApproximatePrivateMode(epsilon=1.5, delta=Fraction(2e-5))
+
+    def failure(n: int) -> Fraction:
+        won = Fraction(0)
+        for k in range(1, n + 1):
+            chance = math.comb(n, k) * share**k * (1 - share) ** (n - k)
+            won += chance * selection.pmf({0: k, 1: n - k}).fractions()[0]
+        return 1 - won
+
+    assert found.calibrated.value is not None
+    assert found.calibrated.error is not None
+    n = math.ceil(found.calibrated.value * (1 + found.calibrated.error))
+    assert failure(n) <= Fraction(0.1) < failure(round(found.calibrated.value * 0.75))
+
+
 def test_the_least_epsilon_of_a_planned_table_is_that_of_its_plan() -> None:
     answer = epsilon_needed("selection", n_users=30, method="central, planned table", m=1, alpha=0.5, n_items=50)
     assert answer.value is not None
