@@ -17,7 +17,6 @@ from userdp.planning.tasks.line_chances import distance_of_normals
 
 SLOW = 80
 """Runs where each compares thousands of members of a cover with each other."""
-COMMON: dict[str, Any] = {"delta": 0}
 
 
 def common(rng: np.random.Generator, least_alpha: float) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def common(rng: np.random.Generator, least_alpha: float) -> dict[str, Any]:
     return {
         "m": whole(rng, 1, 256),
         "epsilon": between(rng, 0.25, 4),
-        **COMMON,
+        "delta": 0,
         "alpha": between(rng, least_alpha, 0.4),
         "beta": between(rng, 0.03, 0.2),
     }

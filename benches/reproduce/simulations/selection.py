@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from benches.reproduce.simulation import Floats, Point
+from benches.reproduce.simulation import Floats, Point, between
 
 from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
 from userdp.mechanisms.mode import lost_by_coins
@@ -19,11 +19,6 @@ from userdp.protocols import local, shuffle
 COMMON, RIVAL = 0, 1
 WRITTEN = 64
 """Up to so many candidates permute-and-flip writes its exact distribution out."""
-
-
-def drawn_between(rng: np.random.Generator, low: float, high: float) -> float:
-    """Of a range, evenly in the logarithm, with three digits."""
-    return float(f"{np.exp(rng.uniform(np.log(low), np.log(high))):.3g}")
 
 
 @dataclass(frozen=True)
@@ -45,11 +40,11 @@ class CentralSelection:
         """Numbers that a curator meets."""
         return {
             "m": int(rng.integers(1, 257)),
-            "epsilon": drawn_between(rng, self.least_epsilon, 2),
-            "delta": drawn_between(rng, 1e-9, 1e-4) if self.has_delta else 0,
-            "alpha": drawn_between(rng, self.least_alpha, 0.8),
-            "beta": drawn_between(rng, 0.02, 0.3),
-            "n_items": int(drawn_between(rng, 2, self.most_items)),
+            "epsilon": between(rng, self.least_epsilon, 2),
+            "delta": between(rng, 1e-9, 1e-4) if self.has_delta else 0,
+            "alpha": between(rng, self.least_alpha, 0.8),
+            "beta": between(rng, 0.02, 0.3),
+            "n_items": int(between(rng, 2, self.most_items)),
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
@@ -112,11 +107,11 @@ class ShuffledSelection:
         """Numbers that an analyst behind a shuffler meets."""
         return {
             "m": int(rng.integers(1, 257)),
-            "epsilon": drawn_between(rng, 0.25, 2),
-            "delta": drawn_between(rng, 1e-9, 1e-4),
-            "alpha": drawn_between(rng, 0.08, 0.8),
-            "beta": drawn_between(rng, 0.02, 0.3),
-            "n_items": int(drawn_between(rng, 2, 2**20)),
+            "epsilon": between(rng, 0.25, 2),
+            "delta": between(rng, 1e-9, 1e-4),
+            "alpha": between(rng, 0.08, 0.8),
+            "beta": between(rng, 0.02, 0.3),
+            "n_items": int(between(rng, 2, 2**20)),
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
@@ -142,7 +137,7 @@ class BitwiseSelection:
 
     def point(self, rng: np.random.Generator) -> Point:
         """Numbers that a collector of reports meets."""
-        return LOCAL[0].point(rng) | {"n_items": int(drawn_between(rng, 2, 2**20))}
+        return LOCAL[0].point(rng) | {"n_items": int(between(rng, 2, 2**20))}
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
         """Whether a bit has more reports for the wrong value; where it has as many, the right one wins half of them."""
@@ -185,11 +180,11 @@ class LocalSelection:
         """Numbers that a collector of reports meets."""
         return {
             "m": int(rng.integers(1, 257)),
-            "epsilon": drawn_between(rng, 0.25, 4),
+            "epsilon": between(rng, 0.25, 4),
             "delta": 0,
-            "alpha": drawn_between(rng, 0.1, 0.8),
-            "beta": drawn_between(rng, 0.02, 0.3),
-            "n_items": int(drawn_between(rng, 2, self.most_items)),
+            "alpha": between(rng, 0.1, 0.8),
+            "beta": between(rng, 0.02, 0.3),
+            "n_items": int(between(rng, 2, self.most_items)),
         }
 
     def losses(self, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:

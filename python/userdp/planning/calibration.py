@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from userdp.planning.problem import BASELINES, Method, NotPlanned, Problem, Terms
+from userdp.planning.problem import BASELINES, Method, NotSimulated, Problem, Terms
 
 FAR = 10
 """Numbers are extrapolated up to so many times beyond the range simulated."""
@@ -58,14 +58,14 @@ class Calibration:
                 continue  # what is enough for pure privacy is enough for less
             if isinstance(value, (bool, str)):
                 if value not in span:
-                    raise NotPlanned(f"simulated for {name} {' or '.join(map(str, span))} only")
+                    raise NotSimulated(f"simulated for {name} {' or '.join(map(str, span))} only")
                 continue
             low, high = min(span), max(span)
             if low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
                 continue
             # A number like a share may go on from small ones to 0.
             if not (low / FAR <= value <= high * FAR or low - (high - low) <= value <= high):
-                raise NotPlanned(f"simulated for {name} from {low:g} to {high:g} only")
+                raise NotSimulated(f"simulated for {name} from {low:g} to {high:g} only")
             found.append(f"{name} from {low:g} to {high:g}")
         return tuple(found)
 
@@ -98,6 +98,6 @@ def calibration_of(method: Method, problem: Problem) -> tuple[Calibration, tuple
     """The calibration of a method, and what it was simulated for where the problem is outside of that."""
     found = calibrations(problem.task).get(method.name)
     if found is None or method.terms is None:
-        raise NotPlanned("not simulated")
+        raise NotSimulated("not simulated")
     beyond = found.beyond(method.standard(problem), {"m"} if method.baseline == BASELINES[0] else set())
     return found, beyond

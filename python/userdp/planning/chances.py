@@ -155,11 +155,11 @@ def usual_ways(
     runs: Sequence[str],
     theorem: str,
     users: Callable[[Problem], float],
-    of_one: Callable[[Problem], int],
-    grouped: Callable[[Problem], int],
+    of_one: Callable[[Problem], int] | None = None,
+    grouped: Callable[[Problem], int] | None = None,
 ) -> tuple[Method, ...]:
-    """The three usual ways of a learner by sums of mistakes, for which clipping and groups are one distribution."""
-    # A user's mean number of mistakes is in [0, 1]; at epsilon it says what m records at epsilon / m do.
+    """The three usual ways of what works by sums over users, for which clipping and groups are one distribution."""
+    # A user's mean, as of mistakes, is in a range; at epsilon it says what m records at epsilon / m do.
     found = ((of_one_record(users), of_one), (of_records(users), grouped), (of_records(users), grouped))
     return tuple(
         Method(name, each, theorem=theorem, proved=proved, terms=term(needed), baseline=name)

@@ -191,9 +191,8 @@ def _records(m: int) -> int:
 
 def _not_simulated(way: Way, problem: Problem) -> bool:
     """Whether a method that may be taken is calibrated, and not for these numbers."""
-    known, (*_, found) = calibrations(problem.task), way.numbers
-    outside = found.value is None and found.reason.startswith(("simulated for", "not simulated"))
-    return way.may_be_taken(problem) and way.method.name in known and outside
+    known = calibrations(problem.task)
+    return way.may_be_taken(problem) and way.method.name in known and way.numbers[2].outside
 
 
 def _note(way: Way) -> str:

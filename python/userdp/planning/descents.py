@@ -95,7 +95,7 @@ class Gradients:
         return self
 
     def clipped_sum(self, center: Floats, radius: float, grid: float) -> Floats:
-        """In steps of the grid, for each user."""
+        """In steps of the grid, the mean over users."""
         away = self.vectors - center
         lengths = np.linalg.norm(away, axis=1, keepdims=True)
         found: Floats = (away * np.minimum(1, radius / np.maximum(lengths, 1e-300))).mean(axis=0) / grid
@@ -125,6 +125,7 @@ def reached(descent: PrivateDescent, users: ReferenceUsers, rng: np.random.Gener
         spread = math.sqrt(float(noise.sigma_squared))
         return tuple(np.array(sums) * total + rng.normal(0, spread, len(sums)))
 
+    # These descents ask their rows and their sampler for no more than these two have.
     rows: Any = users
     drawn: Any = draw
     return descent.theta(descent.program(rows)(drawn))

@@ -32,6 +32,10 @@ class NotPlanned(Exception):
     """Why a method has no number for a problem: it becomes the note of its row."""
 
 
+class NotSimulated(NotPlanned):
+    """The numbers are outside of what was simulated: the method may do well there."""
+
+
 class _Required:
     def __repr__(self) -> str:
         return "required"
@@ -128,7 +132,7 @@ class Method:
     reached: Callable[[Problem, int], float] | None = None
     """The accuracy that is proved for so many users, where that is quicker than a search for `proved`."""
     too_few: Callable[[Problem, int], bool] | None = None
-    """Whether so many users are surely fewer than `proved`, where that is quicker to say than the number."""
+    """Whether just so many users miss the accuracy, where that is quicker to say than `proved`."""
     terms: Callable[[Problem], Terms] | None = None
     """What the calibrated number is a combination of: numbers of users but for constants, which are fitted."""
     standard: Callable[[Problem], Problem] = lambda problem: problem

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from userdp.exceptions import BudgetError
 from userdp.planning.lower_bounds import lower_bound
 from userdp.planning.problem import Problem
 from userdp.planning.tasks import task_of
+from userdp.planning.tasks.selection_chances import agreement
 
 CALLED = {"n_points": "domain_size", "n_columns": "dimension"}
 """What lower bounds call a parameter of a task."""
@@ -30,7 +30,7 @@ def bound_of(problem: Problem) -> tuple[int | None, str, str]:
     given = {name: value for name, value in named if name in known and value is not None}
     given.pop("neighbors", None)  # of counts and sums, and what others are for anyway
     if problem.task == "selection":
-        given["agreement"] = (1 + Fraction(problem.alpha)) / 2
+        given["agreement"] = agreement(problem)
     elif not math.isnan(problem.alpha):
         given["alpha"] = problem.alpha
     if task_of(problem.task).accuracy == "probability":

@@ -14,7 +14,7 @@ from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon
 from userdp.exceptions import BudgetError
 from userdp.planning.calibration import WIDER, calibration_of
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Problem, Task
+from userdp.planning.problem import MOST_USERS, Method, NotPlanned, NotSimulated, Problem, Task
 from userdp.planning.tasks import task_of
 
 Kind = Literal["rate", "proved", "calibrated", "extrapolated"]
@@ -46,6 +46,8 @@ class Figure:
         extrapolated, which is a margin and no bound.
     reason : str
         Why there is no value.
+    outside : bool
+        Whether there is none because the numbers are outside of what was simulated.
     """
 
     kind: Kind
@@ -54,6 +56,7 @@ class Figure:
     terms: Mapping[str, float] = field(default_factory=dict)
     error: float | None = None
     reason: str = ""
+    outside: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
@@ -93,7 +96,7 @@ def calibrated_figure(method: Method, task: Task, problem: Problem) -> Figure:
         assert method.terms is not None
         terms = {name: found.constants[name] * size for name, size in method.terms(problem).items()}
     except (NotPlanned, ImportError) as error:
-        return Figure("calibrated", None, task.data, reason=str(error))
+        return Figure("calibrated", None, task.data, reason=str(error), outside=isinstance(error, NotSimulated))
     users = max(1, math.ceil(math.fsum(terms.values())))
     if users > MOST_USERS:
         return Figure("calibrated", None, task.data, reason=f"more than {MOST_USERS} users")

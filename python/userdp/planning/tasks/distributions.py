@@ -12,11 +12,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
-from userdp.planning.chances import Floats, misses, of_one_record, of_records, rate_row, rounded_up, term, users_for
-from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, counts_from, positive
+from userdp.planning.chances import (
+    Floats,
+    misses,
+    of_one_record,
+    of_records,
+    rate_row,
+    rounded_up,
+    term,
+    users_for,
+    usual_ways,
+)
+from userdp.planning.problem import (
+    BASELINES,
+    Method,
+    NotPlanned,
+    NotSimulated,
+    Parameter,
+    Problem,
+    Task,
+    counts_from,
+    positive,
+)
 from userdp.planning.tasks.line_chances import (
     MOST_CANDIDATES,
     MOST_CELLS,
@@ -80,7 +99,7 @@ def distance_of_means(means: Floats) -> Floats:
 def _users_of_shares(problem: Problem) -> float:
     size = problem["n_symbols"]
     if size > 256:
-        raise NotPlanned("simulated for n_symbols up to 256 only")
+        raise NotSimulated("simulated for n_symbols up to 256 only")
     # The reference examples are even over the symbols; a user moves two counts by 1.
     spread = math.sqrt((1 - 1 / size) / size / problem.m)
     return users_of_noise(problem, size, spread, 2 / problem.rate, distance_of_shares)
@@ -89,19 +108,9 @@ def _users_of_shares(problem: Problem) -> float:
 def _users_of_means(problem: Problem) -> float:
     d = problem["n_columns"]
     if d > 64:
-        raise NotPlanned("simulated for n_columns up to 64 only")
+        raise NotSimulated("simulated for n_columns up to 64 only")
     noise = 2 * (problem["mean_bound"] + MARGIN) * d / problem.rate
     return users_of_noise(problem, d, 1 / math.sqrt(problem.m), noise, distance_of_means)
-
-
-def usual(runs: tuple[str, str, str], users: Callable[[Problem], float]) -> tuple[Method, ...]:
-    """The usual ways. Counts of m records at epsilon / m have the noise of a user's mean at epsilon."""
-    names = ("one record per person", "group privacy", "per-user clipping")
-    needs = (of_one_record(users), of_records(users), users)
-    return tuple(
-        Method(name, each, terms=term(needed), baseline=name)
-        for name, each, needed in zip(names, runs, needs, strict=True)
-    )
 
 
 # --- the classes of `userdp.distributions`
@@ -111,11 +120,11 @@ def _users_by_symbol(problem: Problem) -> float:
     """Of `DiscreteDistribution` one symbol at a time, on examples that are even over the symbols."""
     size = problem["n_symbols"]
     if size > MOST_SYMBOLS:
-        raise NotPlanned(f"simulated for n_symbols up to {MOST_SYMBOLS} only")
+        raise NotSimulated(f"simulated for n_symbols up to {MOST_SYMBOLS} only")
     alpha = min(2 * problem.alpha / size, problem.alpha)
     unit = math.ceil(5 / alpha)  # as its cover of a probability has
     if unit * size > MOST_CANDIDATES:
-        raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
+        raise NotSimulated(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
     points = np.arange(unit + 1) / unit
     line = Line.of(np.full(unit + 1, 1 / size), points, problem.m, clipping(alpha, problem.m))
     normal, uniform = draws(size)
@@ -161,20 +170,20 @@ def _users_by_cover(in_rounds: bool, problem: Problem) -> float:
     """Of `DiscreteDistribution` by one selection from a cover, or by rounds at half the accuracy each."""
     size, m = problem["n_symbols"], problem.m
     if size > 3:
-        raise NotPlanned("simulated for n_symbols 2 and 3 only")
+        raise NotSimulated("simulated for n_symbols 2 and 3 only")
     doublings = (math.ceil(1 / problem.alpha) - 1).bit_length() - 1 if in_rounds else 0
     coarsest = math.ceil(2.5 * size / (problem.alpha * 2**doublings))
     covers = []
     for r in range(doublings + 1):
         alpha, unit = problem.alpha * 2 ** (doublings - r), coarsest << r
         if unit > MOST_CANDIDATES or unit ** (size - 1) > MOST_CELLS:
-            raise NotPlanned("simulated for covers of fewer candidates only: take a larger alpha")
+            raise NotSimulated("simulated for covers of fewer candidates only: take a larger alpha")
         members = _members(size, unit)
         distances = np.abs(members / unit - 1 / size).sum(axis=1) / 2
         if r:  # what is near the member of the round before, taken to be the truth
             members, distances = members[distances <= 1.5 * alpha], distances[distances <= 1.5 * alpha]
         if len(members) > MOST_MEMBERS:
-            raise NotPlanned(f"covers of more than {MOST_MEMBERS} members are refused by default")
+            raise NotSimulated(f"covers of more than {MOST_MEMBERS} members are refused by default")
         line = Line.of(np.full(unit + 1, 1 / size), np.arange(unit + 1) / unit, m, clipping(alpha, m))
         share = 1.5**r / sum(1.5**each for each in range(doublings + 1))
         # From 5/4 of a round's accuracy on, nothing near its member is near enough to the truth.
@@ -219,7 +228,7 @@ class Location:
         search = _search(bound, limit, alpha)
         last = search.rounds[-1]
         if last.n_points > MOST_CANDIDATES:
-            raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
+            raise NotSimulated(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
         # The rounds before are taken to be right: the line is about the point that is nearest to the mean.
         middle = mean if len(search.rounds) > 1 else 0.0
         points = (np.arange(last.n_points) - (last.n_points - 1) / 2) * last.step + middle
@@ -239,7 +248,7 @@ def _users_of_location(problem: Problem) -> float:
     """Of `GaussianMean`, a column at a time."""
     d, bound = problem["n_columns"], problem["mean_bound"]
     if d > MOST_SYMBOLS:
-        raise NotPlanned(f"simulated for n_columns up to {MOST_SYMBOLS} only")
+        raise NotSimulated(f"simulated for n_columns up to {MOST_SYMBOLS} only")
     column = Location.of(bound, bound / 2 / math.sqrt(d), 1.0, 1.0, problem.alpha / math.sqrt(d), problem.m)
     normal, uniform = draws(d)
 
@@ -253,16 +262,16 @@ def _users_of_location(problem: Problem) -> float:
 def _users_of_normal(problem: Problem) -> float:
     """Of `GaussianDistribution` in one column: a location and a scale."""
     if problem["n_columns"] > 1:
-        raise NotPlanned("simulated for one column only")
+        raise NotSimulated("simulated for one column only")
     limit, alpha, m = math.sqrt(problem["kappa"]), problem.alpha / 2, problem.m
     scale = math.sqrt(max(problem["kappa"] / 2, 1))
     place = Location.of(problem["mean_bound"], problem["mean_bound"] / 2, scale, limit, alpha, m)
     if limit <= 1:
-        raise NotPlanned("simulated for kappa above 1 only")
+        raise NotSimulated("simulated for kappa above 1 only")
     # Candidates are powers of a ratio; a half of all examples is within 0.674 standard deviations of the mean.
     n_points = max(2, math.ceil(10 * math.log(limit) / alpha) + 1)
     if n_points > MOST_CANDIDATES:
-        raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
+        raise NotSimulated(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
     ratio = math.log(limit) / (n_points - 1)
     within = QUARTER * np.exp((np.arange(n_points - 1) + 0.5) * ratio) / scale
     beyond = np.array([math.erfc(each / math.sqrt(2)) for each in within])
@@ -330,27 +339,18 @@ DISCRETE = Task(
                 ("symbols", _users_by_symbol),
             )
         ),
-        *usual(
+        *usual_ways(
             (
                 "counts of one record of each user, with Laplace noise (userdp.tables)",
                 "counts of records at epsilon / m, with Laplace noise",
                 "each user's shares of the symbols, summed with Laplace noise",
             ),
+            "",
             _users_of_shares,
         ),
     ),
     data="examples are even over the symbols, independently",
 )
-
-
-def _columns_of_product(problem: Problem) -> Problem:
-    """One column of a product: a discrete distribution with its part of alpha, epsilon and beta."""
-    d = problem["n_columns"]
-    return problem.at(alpha=problem.alpha / d, epsilon=positive_epsilon(problem.rate / d), beta=problem.beta / d)
-
-
-def _users_of_columns(problem: Problem) -> float:
-    return _users_of_shares(_columns_of_product(problem))
 
 
 PRODUCT_ROW = "GKKMMZ23: Table 1, product distributions, users, this paper"
@@ -382,16 +382,9 @@ PRODUCT = Task(
             )
             for name in ("joint", "coordinate")
         ),
-        *usual(
-            (
-                "counts by column of one record of each user, with Laplace noise",
-                "counts of records by column at epsilon / m, with Laplace noise",
-                "each user's shares of the symbols by column, summed with Laplace noise",
-            ),
-            _users_of_columns,
-        ),
     ),
-    data="examples are even over the symbols, independently; a column has its part of alpha, epsilon and beta",
+    data="",
+    missing=dict.fromkeys(BASELINES, "counts of every column with noise: nothing is proved, and nothing was simulated"),
 )
 
 
@@ -422,12 +415,13 @@ GAUSSIAN_MEAN = Task(
             proved=_proved("GaussianMean", mean_bound=_value("mean_bound"), n_columns=_value("n_columns")),
             terms=term(_users_of_location),
         ),
-        *usual(
+        *usual_ways(
             (
                 "the mean of one record of each user, cut at the bound, with Laplace noise",
                 "the mean of records at epsilon / m, cut at the bound, with Laplace noise",
                 "the mean of users' means, cut at the bound, with Laplace noise (WinsorizedMean)",
             ),
+            "",
             _users_of_means,
         ),
     ),

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from userdp.planning.chances import Floats, binomial
-from userdp.planning.problem import NotPlanned
+from userdp.planning.problem import NotPlanned, NotSimulated
 
 DRAWS, SEED = 400, 17
 MOST_RECORDS = 2**10
@@ -42,11 +42,11 @@ class Line:
     def of(cls, chances: Floats, targets: Floats, m: int, tau: float) -> Line:
         """Of users' numbers of m examples beyond each threshold, which have a chance, above a target."""
         if m > MOST_RECORDS:
-            raise NotPlanned(f"simulated for m up to {MOST_RECORDS} only")
+            raise NotSimulated(f"simulated for m up to {MOST_RECORDS} only")
         if len(chances) > MOST_CANDIDATES:
-            raise NotPlanned(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
+            raise NotSimulated(f"simulated for up to {MOST_CANDIDATES} candidates only: take a larger alpha")
         if len(chances) * (m + 1) > MOST_CELLS:
-            raise NotPlanned(f"not simulated: {len(chances)} candidates of {m} records are too many to look at here")
+            raise NotSimulated(f"not simulated: {len(chances)} candidates of {m} records are too many to look at here")
         known, place = np.unique(np.round(chances, 9), return_inverse=True)
         rows = np.array([binomial(m, float(each)) for each in known])[place]
         sums = np.clip(np.arange(m + 1)[None, :] - m * targets[:, None], -tau, tau)

@@ -17,6 +17,7 @@ from userdp.planning.problem import (
     MOST_USERS,
     Method,
     NotPlanned,
+    NotSimulated,
     Parameter,
     Problem,
     Task,
@@ -194,7 +195,7 @@ REFERENCE = (
 def _reference_users(problem: Problem, m: int, noise: Callable[[int], float]) -> dict[str, float]:
     """The least n for which noise and the sampling of the reference users together are at most alpha."""
     if problem["user_std"] is not None:
-        raise NotPlanned("simulated for users who are alike only, and not for a user_std")
+        raise NotSimulated("simulated for users who are alike only, and not for a user_std")
     spread = mean_problem(problem, 2).ball * math.sqrt((1 - SHIFT**2) / m)
     least = (spread / problem.alpha) ** 2
     if least > MOST_USERS:

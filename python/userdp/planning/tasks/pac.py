@@ -27,7 +27,7 @@ from userdp.planning.chances import (
     usual_ways,
 )
 from userdp.planning.least_error import proved_surrogate
-from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, between, counts_from
+from userdp.planning.problem import Method, NotPlanned, NotSimulated, Parameter, Problem, Task, between, counts_from
 
 FARTHER = 2
 """Hypotheses of the reference data are worse than the best one by so many times alpha."""
@@ -44,7 +44,9 @@ def disagreement(alpha: float, eta: float = 0.0) -> float:
     """On which part of the examples of the reference data a bad hypothesis says something else than the best one."""
     part = FARTHER * alpha / (1 - 2 * eta)
     if part >= 1:
-        raise NotPlanned(f"simulated for alpha below {(1 - 2 * eta) / FARTHER:g} only, where hypotheses can be so bad")
+        raise NotSimulated(
+            f"simulated for alpha below {(1 - 2 * eta) / FARTHER:g} only, where hypotheses can be so bad"
+        )
     return part
 
 
@@ -136,10 +138,10 @@ def users_of_correlated(problem: Problem) -> float:
     if not problem.delta:
         raise NotPlanned(NEEDS_DELTA)
     if problem.m > MOST_ROWS:
-        raise NotPlanned(f"simulated for m up to {MOST_ROWS} only")
+        raise NotSimulated(f"simulated for m up to {MOST_ROWS} only")
     size = problem["n_hypotheses"]
     if size > MOST_RACED:
-        raise NotPlanned(f"simulated for n_hypotheses up to {MOST_RACED} only")
+        raise NotSimulated(f"simulated for n_hypotheses up to {MOST_RACED} only")
     agreed = _agreements(size, problem.m, problem.alpha)
     if (agreed < 0.5).mean() > problem.beta / 2:
         raise NotPlanned("users with so few records do not agree: raise m, or take a method that scores hypotheses")
@@ -233,7 +235,7 @@ def _sizes(candidates: int) -> Floats:
 
 def _check_rows(problem: Problem) -> None:
     if problem.m > MOST_ROWS:
-        raise NotPlanned(f"simulated for m up to {MOST_ROWS} only")
+        raise NotSimulated(f"simulated for m up to {MOST_ROWS} only")
 
 
 def users_of_score(problem: Problem) -> float:

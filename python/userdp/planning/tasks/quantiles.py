@@ -9,9 +9,9 @@ from statistics import NormalDist
 import numpy as np
 
 from userdp.planning.chances import Floats, of_one_record, of_records, rounded_up, term, users_for
-from userdp.planning.problem import Method, Parameter, Problem, Task, choice, counts_from
+from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, choice, counts_from
 from userdp.tables import quantile
-from userdp.tables.quantiles import WEIGHT, levels_of, sensitivity_of, unit_of
+from userdp.tables.quantiles import FARTHEST, WEIGHT, levels_of, sensitivity_of, unit_of
 
 MOST_POINTS = 2**21
 """Bins that a quantile may have."""
@@ -64,6 +64,10 @@ def _proved(problem: Problem) -> float:
     # inequality at each value of the grid; and no value whose cost is above 2 S ln(2 points / beta) / epsilon is drawn,
     # as the best one has a cost of 0.
     points = problem["n_points"]
+    if math.log(2 * points / problem.beta) > FARTHEST:
+        raise NotPlanned(
+            f"beta must be above {2 * points * math.exp(-FARTHEST):.2g}, as weights of the draw end somewhere"
+        )
     off = 2 * sensitivity(problem) * math.log(2 * points / problem.beta) / problem.rate * 1.001
     deviations = math.sqrt(math.log(4 * points / problem.beta) / (2 * problem.m))
     return ((deviations + math.sqrt(deviations**2 + 4 * off * problem.alpha)) / (2 * problem.alpha)) ** 2

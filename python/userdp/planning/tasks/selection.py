@@ -15,6 +15,7 @@ from userdp.planning.chances import term
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, Terms, counts_from
 from userdp.planning.rates import rate
 from userdp.planning.tasks.selection_chances import (
+    agreement,
     bits_of,
     users_of_bits,
     users_of_reports,
@@ -28,11 +29,6 @@ MOST_PLANNED = 512
 """Users up to which tables are planned here: larger ones take a minute."""
 THIRD = 3
 """`users_needed` of selections is for a third of its beta, as learners have two other ways to fail."""
-
-
-def agreement(problem: Problem) -> Fraction:
-    """How often a user has the common item, when all others share one other item and the lead is alpha."""
-    return (1 + Fraction(problem.alpha)) / 2
 
 
 LEAST_LEAD = 1e-4

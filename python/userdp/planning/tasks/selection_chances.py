@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -12,7 +13,7 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode
 from userdp.mechanisms.mode import binomial_window
 from userdp.planning.chances import Floats, binomial, users_for
-from userdp.planning.problem import NotPlanned, Problem
+from userdp.planning.problem import NotPlanned, NotSimulated, Problem
 from userdp.protocols import local, shuffle
 
 MOST_NOISE = 2**13
@@ -22,9 +23,14 @@ MOST_COUNTED = 2**10
 PHI = NormalDist().cdf
 
 
-def share_of(problem: Problem) -> float:
+def agreement(problem: Problem) -> Fraction:
     """How often a user has the common item, when all others share one other item and the lead is alpha."""
-    return (1 + problem.alpha) / 2
+    return (1 + Fraction(problem.alpha)) / 2
+
+
+def share_of(problem: Problem) -> float:
+    """The same as a float."""
+    return float(agreement(problem))
 
 
 def users_of_threshold(problem: Problem) -> float:
@@ -36,7 +42,7 @@ def users_of_threshold(problem: Problem) -> float:
     except (ValueError, BudgetError) as error:
         raise NotPlanned(str(error)) from None
     if half > MOST_NOISE:
-        raise NotPlanned(f"its noise takes more than {2 * MOST_NOISE} values")
+        raise NotSimulated(f"its noise takes more than {2 * MOST_NOISE} values")
     noise = np.arange(-half, half + 1)
     chances = np.exp(-problem.rate / 2 * np.abs(noise))
     chances /= chances.sum()
@@ -64,7 +70,7 @@ def _differences(r: float, p: float) -> Floats:
     mean, spread = r * p / (1 - p), math.sqrt(r * p) / (1 - p)
     size = math.ceil(mean + 12 * spread + 60 / -math.log(p))
     if size > MOST_NOISE:
-        raise NotPlanned(f"its noise takes more than {MOST_NOISE} values")
+        raise NotSimulated(f"its noise takes more than {MOST_NOISE} values")
     z = np.arange(size)
     steps = np.log(p) + np.log((z[1:] - 1 + r) / z[1:])
     masses = np.exp(r * math.log1p(-p) + np.concatenate([[0.0], np.cumsum(steps)]))

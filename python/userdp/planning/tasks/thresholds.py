@@ -24,7 +24,7 @@ from userdp.planning.chances import (
     usual_ways,
 )
 from userdp.planning.least_error import proved_medians
-from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, between, counts_from
+from userdp.planning.problem import Method, NotSimulated, Parameter, Problem, Task, between, counts_from
 
 PLACES = 64
 """Examples of the reference data are at so many neighboring points; the label changes in their middle."""
@@ -100,7 +100,7 @@ def users_of_score(problem: Problem) -> float:
     """Users for which the method "score" misses alpha with probability beta, on reference data."""
     m, alpha, eta, n_points = problem.m, problem.alpha, problem["eta"], problem["n_points"]
     if m > MOST_ROWS:
-        raise NotPlanned(f"simulated for m up to {MOST_ROWS} only")
+        raise NotSimulated(f"simulated for m up to {MOST_ROWS} only")
     means, drawn = _fields(m, eta)
 
     def failure(n: int) -> float:
