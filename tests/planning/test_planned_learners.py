@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,6 @@ from userdp.planning import compare_methods, user_complexity
 from userdp.planning.chances import binomial, misses, users_for
 from userdp.planning.problem import NotPlanned
 
-NEEDS = Path(__file__).resolve().parents[2] / "benches" / "reproduce" / "needs"
 USUAL = ("one record per person", "group privacy", "per-user clipping")
 SIMULATED = {
     "threshold": ("score", *USUAL),
@@ -32,21 +29,6 @@ SIMULATED = {
     "agnostic": ("score", "pairwise", *USUAL),
 }
 PAIRS = [(task, method) for task, methods in SIMULATED.items() for method in methods]
-WHOLE = ("m", "n_points", "n_hypotheses")
-
-
-@pytest.mark.parametrize(("task", "method"), PAIRS)
-def test_numbers_are_those_of_simulations_that_were_not_fitted(task: str, method: str) -> None:
-    """Within a quarter at every point of purpose "test", which follow from a seed that was there before the fit."""
-    with (NEEDS / f"{task}-{method.replace(' ', '-')}.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["purpose"] == "test"]
-    assert len(rows) >= 6
-    for row in rows:
-        names = list(row)[3 : list(row).index("n_users")]
-        point: dict[str, Any] = {name: int(row[name]) if name in WHOLE else float(row[name]) for name in names}
-        plan = user_complexity(task, method=method, **point)
-        assert plan.calibrated.value is not None
-        assert plan.calibrated.value == pytest.approx(float(row["n_users"]), rel=0.25)
 
 
 @pytest.mark.parametrize("flips", [False, True])
