@@ -72,6 +72,7 @@ def slope(records: Sequence[int], users: Sequence[float]) -> Slope:
 
 LEARNING: Point = {"epsilon": 1.0, "delta": 0, "alpha": 0.05, "beta": 0.1}
 MEAN: Point = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.05, "beta": 0.01, "norm": "l2", "homogeneous": True}
+REGRESSION: Point = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.02, "beta": 0.1, "dimension": 4}
 COROLLARY = "LSAKKMS21: Corollary 1, bounded vectors, inverted to users"
 CLASS: Mapping[str, Any] = {"representation_dimension": math.log(32), "vc_dimension": 5}
 
@@ -86,6 +87,8 @@ CURVES: tuple[Curve, ...] = (
     Curve("discrete", "symbols", {**LEARNING, "n_symbols": 4}, {"n_symbols": 4}),
     Curve("gaussian-mean", "cover", {**LEARNING, "mean_bound": 10, "n_columns": 1}, {"dimension": 1}),
     Curve("gaussian", "cover", {**LEARNING, "mean_bound": 10, "kappa": 4, "n_columns": 1}, {"dimension": 1}),
+    Curve("linear-regression", "moments", {**REGRESSION, "alpha": 0.003}, None, (1, 4, 16, 64)),
+    Curve("logistic-regression", "preconditioned", {**REGRESSION, "tight_bounds": True}, None, (2, 4, 8, 16)),
 )
 
 

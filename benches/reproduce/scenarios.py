@@ -1,4 +1,4 @@
-"""Whether the planner recommends well: 24 scenarios drawn from the seed, each with runs that no fit has seen.
+"""Whether the planner recommends well: scenarios drawn from the seed, each with runs that no fit has seen.
 
     python -m benches.reproduce.scenarios [--runs 400] [--jobs 2]
 
@@ -26,6 +26,8 @@ from userdp.planning.sample_size import sample_size
 from userdp.planning.tasks import TASKS
 
 NUMBER = 24
+MORE = 2
+"""For each task that none of these is about."""
 RESULTS = Path(__file__).resolve().parent / "scenarios.csv"
 
 
@@ -37,15 +39,21 @@ def problem_of(point: Point, task: Task) -> Problem:
 
 
 def scenarios() -> list[tuple[Simulation, Point]]:
-    """A task by chance, one of its methods, and a point of it."""
+    """Tasks by chance and those left out by it, one of the methods of each, and a point of that."""
     rng = stream("scenarios")
     names = sorted({simulation.task for simulation in SIMULATIONS})
-    found = []
-    for _ in range(NUMBER):
-        task = names[rng.integers(len(names))]
+    found: list[tuple[Simulation, Point]] = []
+
+    def draw(task: str) -> None:
         of_task = [simulation for simulation in SIMULATIONS if simulation.task == task]
         simulation = of_task[rng.integers(len(of_task))]
         found.append((simulation, simulation.point(rng)))
+
+    for _ in range(NUMBER):
+        draw(names[rng.integers(len(names))])
+    for task in sorted(set(names) - {simulation.task for simulation, _ in found}):
+        for _ in range(MORE):
+            draw(task)
     return found
 
 
@@ -93,7 +101,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = []
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        for row in pool.map(partial(looked_at, given.runs), range(NUMBER)):
+        for row in pool.map(partial(looked_at, given.runs), range(len(scenarios()))):
             print(row, flush=True)
             rows.append(row)
     with RESULTS.open("w", newline="", encoding="utf-8") as file:

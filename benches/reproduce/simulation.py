@@ -88,13 +88,17 @@ def failure(
     simulation: Simulation, point: Point, n_users: int, runs: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """What must be at most 1, and its error: the share of misses over beta, or the mean square over alpha squared."""
+    ratios = _ratios(simulation, point, n_users, runs, rng)
+    return float(ratios.mean()), float(ratios.std() / math.sqrt(len(ratios)))
+
+
+def _ratios(simulation: Simulation, point: Point, n_users: int, runs: int, rng: np.random.Generator) -> Floats:
+    """Of each run."""
     found = simulation.losses(point, n_users, runs, rng)
     if simulation.root_mean_square:
-        ratios = (found / point["alpha"]) ** 2
-    else:
-        misses = found if simulation.exact else (found > point["alpha"]).astype(float)
-        ratios = misses / point["beta"]
-    return float(ratios.mean()), float(ratios.std() / math.sqrt(len(ratios)))
+        return np.asarray((found / point["alpha"]) ** 2)
+    misses = found if simulation.exact else (found > point["alpha"]).astype(float)
+    return np.asarray(misses / point["beta"])
 
 
 def users_needed(simulation: Simulation, point: Point, runs: int, purpose: str, start: int = 64) -> Need:
@@ -119,8 +123,12 @@ def users_needed(simulation: Simulation, point: Point, runs: int, purpose: str, 
             if n > MOST_USERS:
                 raise ValueError(f"more than {MOST_USERS} users are needed at {dict(point)}")
     sizes = sorted({max(1, round(low * (high / low) ** (step / 4))) for step in range(-1, 6)})
-    seen = [(n, *failure(simulation, point, n, runs, rng)) for n in sizes]
-    return Need(*_crossing(seen), runs)
+    seen, done = [], runs
+    for n in sizes:
+        ratios = _ratios(simulation, point, n, runs, rng)
+        done = min(done, len(ratios))
+        seen.append((n, float(ratios.mean()), float(ratios.std() / math.sqrt(len(ratios)))))
+    return Need(*_crossing(seen), done)
 
 
 def _crossing(seen: list[tuple[int, float, float]]) -> tuple[float, float]:

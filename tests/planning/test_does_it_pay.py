@@ -69,6 +69,22 @@ def test_quantiles_and_distributions(start: str, task: str, method: str, given: 
     assert row(start) == needed
 
 
+@pytest.mark.parametrize(
+    ("start", "task", "method", "given"),
+    [
+        ("linear, `User", "linear-regression", "moments", {"alpha": 0.003}),
+        ("linear, one", "linear-regression", "one record per person", {"alpha": 0.003}),
+        ("logistic, `User", "logistic-regression", "preconditioned", {"alpha": 0.03}),
+        ("logistic, one", "logistic-regression", "one record per person", {"alpha": 0.03}),
+        ("logistic, `solver", "logistic-regression", "clipped", {"alpha": 0.03, "tight_bounds": True}),
+    ],
+)
+def test_regressions(start: str, task: str, method: str, given: dict[str, Any]) -> None:
+    common: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "dimension": 4}
+    needed = [user_complexity(task, method=method, m=m, **common, **given).n_users for m in (1, 4, 16, 64)]
+    assert row(start) == needed
+
+
 def test_learning() -> None:
     with (ROOT / "benches" / "reproduce" / "results.csv").open(encoding="utf-8") as file:
         results = [line for line in csv.DictReader(file) if line["figure"] == "by records"]

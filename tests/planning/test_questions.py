@@ -146,6 +146,8 @@ given = {
     "agnostic": {"n_hypotheses": 10},
     "pac": {"n_hypotheses": 10},
     "mean": {},
+    "logistic-regression": {"delta": 1e-6},
+    "linear-regression": {"delta": 1e-6},
 }
 for task, values in given.items():
     for row in compare_methods(task, m=4, epsilon=1, alpha=0.1, **values).rows:

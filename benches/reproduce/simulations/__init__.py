@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benches.reproduce.simulation import Simulation
-from benches.reproduce.simulations import distributions, means, pac, quantiles, selection, thresholds
+from benches.reproduce.simulations import distributions, means, pac, quantiles, regressions, selection, thresholds
 
 SIMULATIONS: tuple[Simulation, ...] = (
     *means.MEANS,
@@ -12,4 +12,5 @@ SIMULATIONS: tuple[Simulation, ...] = (
     *selection.SIMULATIONS,
     *distributions.SIMULATIONS,
     *quantiles.SIMULATIONS,
+    *regressions.SIMULATIONS,
 )

@@ -68,9 +68,10 @@ class Discrete:
         )
         if self.method != "symbols" and size > 2:
             runs = min(runs, SLOW)
-        users, found = np.repeat(np.arange(n_users), m), np.empty(runs)
+        count = max(n_users, 2)
+        users, found = np.repeat(np.arange(count), m), np.empty(runs)
         for run in range(runs):
-            X = rng.integers(0, size, n_users * m)[:, None]
+            X = rng.integers(0, size, count * m)[:, None]
             found[run] = np.abs(fitted(model, X, users, rng).probabilities_ - even).sum() / 2
         return found
 

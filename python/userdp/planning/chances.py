@@ -130,6 +130,18 @@ def rounded_up(users: Callable[[Problem], float]) -> Callable[[Problem], int]:
     return proved
 
 
+def likely_enough(problem: Problem, candidates: float, epsilon: float) -> None:
+    """Whether a third of beta is above what the weights of a private draw can tell, or why there is no number."""
+    try:
+        from userdp.estimators.selection import check_likely_enough
+    except ImportError as error:  # it needs scikit-learn, which the rest of planning does not
+        raise NotPlanned(str(error)) from None
+    try:
+        check_likely_enough(problem.beta, math.ceil(candidates), positive_epsilon(epsilon))
+    except (ValueError, OverflowError) as error:
+        raise NotPlanned(str(error)) from None
+
+
 def selection_users(problem: Problem, log_candidates: float, deviations: float) -> float:
     """Users with one record each for which a candidate is chosen within alpha of the best, with probability 1 - beta.
 
@@ -137,15 +149,8 @@ def selection_users(problem: Problem, log_candidates: float, deviations: float) 
     exponential mechanism, on counts of errors, misses the least one by 2 (log_candidates + ln(2 / beta)) / epsilon
     with probability beta / 2 at most. Permute-and-flip is no worse.
     """
-    try:
-        from userdp.estimators.selection import check_likely_enough
-    except ImportError as error:  # it needs scikit-learn, which the rest of planning does not
-        raise NotPlanned(str(error)) from None
-    try:
-        # A third of this beta is for the draw there, and half of it is here.
-        check_likely_enough(problem.beta, math.ceil(math.exp(log_candidates)), positive_epsilon(problem.rate))
-    except (ValueError, OverflowError) as error:
-        raise NotPlanned(str(error)) from None
+    # A third of this beta is for the draw there, and half of it is here.
+    likely_enough(problem, math.exp(log_candidates), problem.rate)
     draw = 2 * (log_candidates + math.log(2 / problem.beta)) / problem.rate * 1.001
     root = (2 * deviations + math.sqrt(4 * deviations**2 + 4 * draw * problem.alpha)) / (2 * problem.alpha)
     return root**2

@@ -180,7 +180,7 @@ def descents_of(problem: DescentProblem) -> dict[str, tuple[PrivateDescent, str]
     found: dict[str, tuple[PrivateDescent, str]] = {}
     for name, make in plain.items():
         descent = make()
-        found[name] = descent, f"{descent.rounds} steps"
+        found[name] = descent, f"{descent.rounds} steps; the worst error is where no gradient is clipped"
     phased = PhasedDescent(problem, GradientOptions(variant="strongly-convex"), PUBLIC)
     blocks = phased.phases.users
     found["phased"] = phased, f"{len(blocks)} blocks, the last of {blocks[-1]} users; no rate is proved"

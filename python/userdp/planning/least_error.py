@@ -1,7 +1,8 @@
 """Proved numbers of users for learners that estimate the least error, and for the search by private medians.
 
 [LWY24, Theorem 4.6] and [LWY24, Theorem 5.2] as shipped, with constants: Massart's inequality in place of the theorems'
-uniform convergence, and the gaps of binomial distributions computed in place of bounded from below.
+uniform convergence, and the gaps of binomial distributions computed in place of bounded from below. The proofs are in
+docs/proofs/least_error.md.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from userdp.planning.chances import binomial, rounded_up
+from userdp.planning.chances import binomial, likely_enough, rounded_up
 from userdp.planning.problem import MOST_USERS, NotPlanned, Problem
 
 MOST_ROWS = 2**12
@@ -19,6 +20,8 @@ MOST_ESTIMATES = 2**13
 """The gap is the least one over so many possible estimates of the least error."""
 OF_WEIGHTS = 1.001
 """Weights of a private draw are rounded: what is added to its logarithms."""
+FARTHEST = 80.0
+"""Weights of a median are no less than e**-88 of the largest one."""
 
 
 def _least_users(enough: Callable[[int], bool]) -> float:
@@ -98,6 +101,7 @@ def users_of_surrogate(problem: Problem) -> float:
     _check(problem)
     third, half = problem.beta / 3, problem.rate / 2
     size = problem["n_hypotheses"]
+    likely_enough(problem, size, half)
     deviation = math.sqrt(math.log(2 * size / third) / 2)
     rounds = _rounds_of_estimate(problem.alpha)
     noise = _noise(half / rounds, rounds, third)
@@ -128,9 +132,13 @@ def users_of_medians(problem: Problem) -> float:
     rounds, estimates = rounds_of_search(accuracy(problem.alpha)), _rounds_of_estimate(problem.alpha)
     first = 0.5 if m > 1 else 0.0
     medians, compared = (1 - first) / 4 * rate / rounds, (1 - first) * 0.75 * rate / (3 * rounds)
+    tail = math.log(problem["n_points"] + 1) + math.log(rounds / quarter)
+    if tail > FARTHEST:
+        least = 4 * rounds * (problem["n_points"] + 1) * math.exp(-FARTHEST)
+        raise NotPlanned(f"beta must be above {least:.2g}, as weights of the draw end somewhere")
     # A range that is left loses twice the noise of a comparison at most, in each round.
     searched = 2 * rounds * _noise(compared, 3 * rounds, quarter)
-    draw = 2 * (math.log(problem["n_points"] + 1) + math.log(rounds / quarter)) / medians * OF_WEIGHTS
+    draw = 2 * tail / medians * OF_WEIGHTS
     masses = (float(DECAY**k) for k in range(rounds))
     of_medians = min(separation(m, mass / 2, 2 * mass / 3)[1] for mass in masses)
     of_search = gap_of_choices(m, problem.alpha, 0.5) if m > 1 else problem.alpha / 2

@@ -16,7 +16,7 @@ from userdp.planning.comparison import compare_methods
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Problem, Task
 from userdp.planning.problem_bounds import bound_of
 from userdp.planning.questions import accuracy_reached, least_value
-from userdp.planning.sample_size import SampleSize, chosen, fewest, figures, measure_of, sized, ways_of
+from userdp.planning.sample_size import SampleSize, chosen, fewest, figures, least_for_all, measure_of, sized, ways_of
 from userdp.planning.tasks import task_of
 from userdp.report import Comparison
 
@@ -306,12 +306,12 @@ def plan(
         changes=() if best is None else tuple(_changes(kind, problem, best)),
         lines={} if best is None else _lines(kind, problem, best),
         explained=_explained(kind),
-        typical=kind.accuracy == "root mean square",
+        typical=kind.accuracy != "probability",
     )
 
 
 def _needed(task: Task, problem: Problem, method: str) -> int | None:
-    found = chosen(figures(task.method(method), task, problem))
+    found = chosen(figures(task.method(method), task, problem), least_for_all(problem))
     return None if found is None else found[0]
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal
 
+from userdp.accounting import group_privacy
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
     Delta,
@@ -164,8 +165,8 @@ class Task:
     has_alpha: bool = True
     """Whether an accuracy is asked for, or is that of something given."""
     beta: float = 0.1
-    accuracy: Literal["probability", "root mean square"] = "probability"
-    """Whether alpha is kept with probability 1 - beta, or is a root mean square error."""
+    accuracy: Literal["probability", "root mean square", "mean"] = "probability"
+    """Whether alpha is kept with probability 1 - beta, is a root mean square error, or a mean over all releases."""
     check: Callable[[Problem], None] = lambda problem: None
     """Refuses combinations that no method has, with an error that says why."""
     without_privacy: Callable[[Problem], int] | None = None
@@ -233,6 +234,14 @@ class Task:
                 return method
         listed = ", ".join(repr(method.name) for method in self.methods)
         raise ValueError(f"method must be 'auto' or one of {listed}; got {short_repr(name)}")
+
+
+def record_delta(level: Fraction, delta: Fraction, m: int) -> Fraction:
+    """The largest delta of a record, nearly, with which m records have the delta of a user; 0 where none is left."""
+    share = math.expm1(float(level) / m) / math.expm1(float(level)) if level < 500 else 0.0
+    part = delta * Fraction(share) * (1 - Fraction(1, 2**40))
+    assert Fraction(group_privacy(level / m, part, m).delta) <= delta
+    return part
 
 
 def counts_from(least: int, most: int | None = None) -> Reader:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from userdp.exceptions import BudgetError
 from userdp.planning.lower_bounds import lower_bound
 from userdp.planning.problem import Problem
 from userdp.planning.tasks import task_of
+from userdp.planning.tasks.regressions import LINEAR, LOGISTIC, reach
 from userdp.planning.tasks.selection_chances import agreement
 
 CALLED = {"n_points": "domain_size", "n_columns": "dimension"}
 """What lower bounds call a parameter of a task."""
+REGRESSIONS = {LOGISTIC.name: "logistic", LINEAR.name: "linear"}
+"""Models of the one task that lower bounds have for these."""
 
 
+@lru_cache(maxsize=1024)
 def bound_of(problem: Problem) -> tuple[int | None, str, str]:
     """A number of people below which no method can do, or why none is known; and what it is about."""
     if problem.task == "finite":
@@ -35,7 +40,11 @@ def bound_of(problem: Problem) -> tuple[int | None, str, str]:
         given["alpha"] = problem.alpha
     if task_of(problem.task).accuracy == "probability":
         given["beta"] = problem.beta
-    return _found(problem.task, problem, given)
+    task = problem.task
+    if task in REGRESSIONS:
+        given |= {"model": REGRESSIONS[task], "radius": reach(problem)}
+        task = "regression"
+    return _found(task, problem, given)
 
 
 def _bound_of_totals(problem: Problem) -> tuple[int | None, str, str]:

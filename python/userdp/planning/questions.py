@@ -13,7 +13,16 @@ from userdp.display import Fact, Section, Shown
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
 from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Method, NotPlanned, Problem, Task
-from userdp.planning.sample_size import NEAR, SampleSize, calibrated_figure, chosen, figures, sample_size, sure_of
+from userdp.planning.sample_size import (
+    NEAR,
+    SampleSize,
+    calibrated_figure,
+    chosen,
+    figures,
+    least_for_all,
+    sample_size,
+    sure_of,
+)
 from userdp.planning.tasks import task_of
 
 STEPS_PER_DECADE = 4
@@ -262,14 +271,15 @@ def _is_enough(way: Method, task: Task, problem: Problem, n_users: int, why: lis
     if way.too_few is not None and way.too_few(problem, n_users):
         why.append(f"more than {n_users:,} users are needed by {way.name}")
         return False
+    least = least_for_all(problem)
     if way.reached is None:
-        found = chosen(figures(way, task, problem))
+        found = chosen(figures(way, task, problem), least)
     else:
         with suppress(NotPlanned):
             if way.reached(problem, n_users) <= problem.alpha:
                 return True
         # More than n_users are proved. They are not taken where they are far more than the calibrated ones.
-        found = sure_of(calibrated_figure(way, task, problem))
+        found = sure_of(calibrated_figure(way, task, problem), least)
         with suppress(NotPlanned):
             if found is not None and way.reached(problem, min(NEAR * found[0], MOST_USERS)) <= problem.alpha:
                 return False

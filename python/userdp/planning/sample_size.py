@@ -15,6 +15,7 @@ from userdp.exact.numbers import Delta, Epsilon
 from userdp.exceptions import BudgetError
 from userdp.planning.calibration import WIDER, calibration_of
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, NotSimulated, Problem, Task
+from userdp.planning.problem_bounds import bound_of
 from userdp.planning.tasks import task_of
 
 Kind = Literal["rate", "proved", "calibrated", "extrapolated"]
@@ -117,8 +118,8 @@ class SampleSize(Shown):
     measure : str
         What is at most alpha, and how surely.
     n_users : int
-        The number to take, at least 2: the calibrated one with its error on top, or the proved one where that is at
-        most twice as large or nothing was simulated.
+        The number to take, at least 2: the calibrated one with its error on top, but no fewer than the lower bound for
+        all users; or the proved one where that is at most twice as large or nothing was simulated.
     basis : {"proved", "calibrated", "extrapolated"}
         Which of these it is.
     rate, proved, calibrated : Figure
@@ -174,22 +175,29 @@ def measure_of(task: Task, problem: Problem) -> str:
     """What an accuracy means, in words."""
     if not task.has_alpha:
         return f"{task.measure} in {1 - problem.beta:.4g} of all releases"
-    if task.accuracy == "root mean square":
+    if task.accuracy != "probability":
         return f"{task.measure} is at most {problem.alpha:g}"
     return f"{task.measure} is at most {problem.alpha:g} in {1 - problem.beta:.4g} of all releases"
 
 
-def sure_of(calibrated: Figure) -> tuple[int, Kind] | None:
-    """The calibrated number with its error on top."""
+def least_for_all(problem: Problem) -> int:
+    """Below it no method can do for all users; 2 where no such number is known, or labels are promised to be good."""
+    if dict(problem.values).get("eta") is not None:
+        return 2
+    return max(2, bound_of(problem)[0] or 2)
+
+
+def sure_of(calibrated: Figure, least: int) -> tuple[int, Kind] | None:
+    """The calibrated number with its error on top; no fewer than the least, as users may be other than simulated."""
     if calibrated.value is None:
         return None
-    return max(2, math.ceil(calibrated.value * (1 + (calibrated.error or 0)))), calibrated.kind
+    return max(least, math.ceil(calibrated.value * (1 + (calibrated.error or 0)))), calibrated.kind
 
 
-def chosen(figures_of: tuple[Figure, Figure, Figure]) -> tuple[int, Kind] | None:
+def chosen(figures_of: tuple[Figure, Figure, Figure], least: int) -> tuple[int, Kind] | None:
     """The number of users to take, and which of the three it is."""
     _, proved, calibrated = figures_of
-    sure = sure_of(calibrated)
+    sure = sure_of(calibrated, least)
     if proved.value is not None and (sure is None or proved.value <= NEAR * sure[0]):
         return max(2, int(proved.value)), "proved"
     return sure
@@ -268,7 +276,7 @@ def sample_size(task: Task, problem: Problem, method: str = "auto") -> SampleSiz
     if not named.kept(problem):
         raise TypeError(f"method={method!r} needs a promise of how users are: {named.needs(problem)}")
     numbers = figures(named, task, problem)
-    number = chosen(numbers)
+    number = chosen(numbers, least_for_all(problem))
     if number is None:
         raise BudgetError(f"method={method!r} cannot be planned here: {why_not(numbers)}")
     return sized(task, problem, Way(named, numbers, number))
@@ -317,10 +325,10 @@ class Way(NamedTuple):
 
 def ways_of(task: Task, problem: Problem) -> list[Way]:
     """All methods of a task."""
-    found = []
+    found, least = [], least_for_all(problem)
     for method in task.methods:
         numbers = figures(method, task, problem)
-        found.append(Way(method, numbers, chosen(numbers)))
+        found.append(Way(method, numbers, chosen(numbers, least)))
     return found
 
 

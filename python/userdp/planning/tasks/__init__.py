@@ -7,12 +7,14 @@ from types import MappingProxyType
 
 from userdp.exact.numbers import short_repr
 from userdp.planning.problem import Task
+from userdp.planning.tasks.convex import SCO
 from userdp.planning.tasks.distributions import DISCRETE, GAUSSIAN, GAUSSIAN_MEAN, PRODUCT
 from userdp.planning.tasks.finite import FINITE
 from userdp.planning.tasks.hypotheses import HYPOTHESES
 from userdp.planning.tasks.means import MEAN
 from userdp.planning.tasks.pac import AGNOSTIC, PAC
 from userdp.planning.tasks.quantiles import QUANTILE
+from userdp.planning.tasks.regressions import LINEAR, LOGISTIC
 from userdp.planning.tasks.selection import SELECTION
 from userdp.planning.tasks.tables import GROUP_BY, SUM
 from userdp.planning.tasks.thresholds import THRESHOLD
@@ -35,6 +37,9 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             GAUSSIAN_MEAN,
             GAUSSIAN,
             HYPOTHESES,
+            LOGISTIC,
+            LINEAR,
+            SCO,
         )
     }
 )

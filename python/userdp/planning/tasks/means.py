@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
-from userdp.accounting import group_privacy
 from userdp.exact.numbers import parse_level
 from userdp.means.methods import METHODS, NEED_A_PROMISE
 from userdp.means.problem import MeanMethod, MeanProblem
@@ -25,6 +24,7 @@ from userdp.planning.problem import (
     counts_from,
     flag,
     positive,
+    record_delta,
 )
 from userdp.planning.rates import rate
 
@@ -131,24 +131,15 @@ def per_record(problem: MeanProblem, m: int, *, group: bool) -> MeanProblem:
     if not group:
         return records
     level = Fraction(float(parse_level(problem.epsilon)))
-    return replace(records, epsilon=level / m, delta=_record_delta(level, problem.delta, m))
+    part = record_delta(level, problem.delta, m)
+    if problem.delta and not part:
+        raise NotPlanned(f"no delta is left for a record, as a group of {m} at epsilon {float(level):g} takes it all")
+    return replace(records, epsilon=level / m, delta=part)
 
 
 def full_range(problem: MeanProblem) -> float:
     """The least noise of the methods that do not think of users."""
     return min(errors_of(method, problem)[0] for method in FULL_RANGE if problem.delta or method == "laplace")
-
-
-def _record_delta(level: Fraction, delta: Fraction, m: int) -> Fraction:
-    """The largest delta of a record, nearly, with which m records have the delta of a user."""
-    if not delta:
-        return delta
-    share = math.expm1(float(level) / m) / math.expm1(float(level)) if level < 500 else 0.0
-    part = delta * Fraction(share) * (1 - Fraction(1, 2**40))
-    if not part:
-        raise NotPlanned(f"no delta is left for a record, as a group of {m} at epsilon {float(level):g} takes it all")
-    assert Fraction(group_privacy(level / m, part, m).delta) <= delta
-    return part
 
 
 def sampling(problem: Problem) -> float:

@@ -24,6 +24,7 @@ from userdp.planning.problem import (
     choice,
     counts_from,
     positive,
+    record_delta,
 )
 from userdp.tables import Query, Schema, number
 from userdp.tables import sum as total_of
@@ -40,9 +41,7 @@ def _record_level(problem: Problem) -> tuple[Fraction | LogRatio, Fraction]:
     if problem.m == 1:
         return problem.epsilon, problem.delta
     level = Fraction(float(parse_level(problem.epsilon)))
-    share = math.expm1(float(level) / problem.m) / math.expm1(float(level)) if level < 500 else 0.0
-    part = problem.delta * Fraction(share) * (1 - Fraction(1, 2**40))
-    return level / problem.m, part
+    return level / problem.m, record_delta(level, problem.delta, problem.m)
 
 
 def _users(noise: float, alpha: float) -> int:
