@@ -142,6 +142,18 @@ def test_what_was_not_simulated_says_so() -> None:
     assert pure.best == "none"
 
 
+@pytest.mark.parametrize("task", [*BOTH, "sco"])
+def test_extreme_numbers_are_rows_with_a_reason(task: str) -> None:
+    for delta, epsilon, alpha, m in [
+        ("1e-300", 1, 0.1, 1),
+        (0.9, "0.000001", 1e-9, 10**6),
+        (1e-6, 1000, 0.9, 2**31 - 1),
+    ]:
+        for row in compare_methods(task, m=m, epsilon=epsilon, delta=delta, alpha=alpha, dimension=50).rows:
+            assert row.users is not None or row.note.startswith("not planned: ")
+            assert row.users is None or row.users >= 2
+
+
 def test_descents_in_units_of_the_bounds_are_recommended_where_these_are_promised_to_be_tight() -> None:
     given: dict[str, Any] = {"m": 4, "alpha": 0.02, "dimension": 2, **BUDGET}
     assert compare_methods("logistic-regression", **given).best == "preconditioned"

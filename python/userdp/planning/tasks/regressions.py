@@ -37,7 +37,10 @@ def _account(problem: Problem) -> float:
     if not problem.delta:
         raise NotPlanned(NEEDS_DELTA)
     integers = INTEGERS * problem["dimension"]
-    return float(gaussian_account(problem.epsilon, problem.delta, integers, sensitivity=2**28).rho)
+    try:
+        return float(gaussian_account(problem.epsilon, problem.delta, integers, sensitivity=2**28).rho)
+    except ValueError as error:  # a delta that is too small for the distance
+        raise NotPlanned(str(error)) from None
 
 
 def _quantile(problem: Problem) -> float:
