@@ -155,6 +155,23 @@ def test_the_proved_number_of_medians() -> None:
     assert compare_methods("threshold", m=64, **given).best == "score"
 
 
+@pytest.mark.parametrize(
+    ("task", "method", "given", "words"),
+    [
+        ("agnostic", "surrogate", {"n_hypotheses": 100}, "too small for weights of 64 bits"),
+        ("threshold", "median", {"n_points": 2**20}, "beta must be above 6.1e-28"),
+    ],
+)
+def test_no_number_is_proved_for_chances_that_no_draw_can_tell(
+    task: str, method: str, given: dict[str, Any], words: str
+) -> None:
+    common: dict[str, Any] = {"m": 16, "epsilon": 1, "alpha": 0.1, **given}
+    assert compare_methods(task, beta=1e-16, **common)[method].proved is not None
+    refused = compare_methods(task, beta=1e-30, **common)[method]
+    assert refused.proved is None
+    assert words in refused.note
+
+
 def test_statistical_queries_by_the_agreement_that_is_proved() -> None:
     """docs/proofs/statistical_queries.md: users part with at most q I sqrt(v / m), and Markov's inequality."""
     from userdp.mechanisms import ApproximatePrivateMode

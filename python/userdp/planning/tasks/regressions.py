@@ -66,7 +66,7 @@ def _by_moments(model: str, problem: Problem) -> Terms:
     if model == "logistic":
         if problem.m == 1 and alpha < ALONE:
             raise NotSimulated(f"simulated for one record at a time for alpha from {ALONE:g} only")
-        return found | {"noise of second moments": d**1.5 / math.sqrt(rho)}
+        return found
     # As large as the noise in a direction, whatever is drawn: of coefficients whose part of the targets falls with d.
     return found | {"ridge": math.sqrt(1 / (rho * alpha))}
 
