@@ -79,8 +79,8 @@ def test_the_constant_of_chaining() -> None:
     assert below < 12 * (first + math.fsum(values[:-1]) / 2**16) < CHAINING < below + 0.02
 
 
-@pytest.mark.parametrize(("method", "m", "level"), [("per-user clipping", 8, 1.0), ("one record per person", 1, 1.0)])
-def test_convex_losses(method: str, m: int, level: float) -> None:
+@pytest.mark.parametrize(("method", "m"), [("per-user clipping", 8), ("one record per person", 1)])
+def test_convex_losses(method: str, m: int) -> None:
     """The number is where the sum of the proof's terms comes to alpha."""
     given: dict[str, Any] = {"alpha": 0.2, "dimension": 3, "lipschitz": 2.0, "smoothness": 0.5, "radius": 1.5}
     found = user_complexity("sco", method=method, m=8, **given, **BUDGET)

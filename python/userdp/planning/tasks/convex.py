@@ -155,7 +155,7 @@ RUNS = "ClippedGradientDescent(clip=lipschitz, average='all', n_iterations=2 smo
 
 SCO = Task(
     name="sco",
-    question="the parameters in an L2 ball with the least expected loss, for any convex loss of records",
+    question="the parameters in an L2 ball with the least expected loss, for any smooth convex loss of records",
     measure="the mean excess of the expected loss over the least one in the ball",
     parameters=(
         Parameter("dimension", "entries of the parameters", counts_from(1, 2**20), 1),

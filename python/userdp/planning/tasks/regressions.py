@@ -27,7 +27,7 @@ SIGNAL = 3.0
 INTEGERS = 100
 """About how many get noise for each column, of which the account hardly depends."""
 ALONE = 0.03
-"""With one record of a user clipped gradients are skew: they move coefficients by up to about a third of it."""
+"""The least alpha simulated with one record of a user: clipped gradients are skew there, for an excess up to .01."""
 NOISE = 1 / 12
 """The variance of what targets of the reference users have beside their mean, in units of target_bound squared."""
 
@@ -173,7 +173,10 @@ def _ways(model: str, runs: str, default: str) -> tuple[Method, ...]:
     )
 
 
-_SPHERE = "rows are evenly on the sphere of radius max_norm, independently of each other and of whose they are; "
+_SPHERE = (
+    "fits have no intercept; rows are evenly on the sphere of radius max_norm, independently of each other and of whose "
+    "they are; "
+)
 
 LOGISTIC = Task(
     name=LOGISTIC_NAME,
