@@ -174,8 +174,8 @@ def _ways(model: str, runs: str, default: str) -> tuple[Method, ...]:
 
 
 _SPHERE = (
-    "fits have no intercept; rows are evenly on the sphere of radius max_norm, independently of each other and of whose "
-    "they are; "
+    "fits have no intercept; rows are evenly on the sphere of radius max_norm, independently of each other and of "
+    "whose they are; "
 )
 
 LOGISTIC = Task(
