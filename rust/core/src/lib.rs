@@ -5,7 +5,7 @@
 //! * ground: [`error`], [`memory`] (allocations that are refused and not fatal), [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
-//!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and
+//!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`reading`] (what cells of tables are read as), [`subsets`] (subsets and
 //!   count vectors by rank)
 //! * 2: [`composition`] (privacy loss distributions and their products, from both sides), [`divergence`] (hockey-stick and
 //!   the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
@@ -33,6 +33,7 @@ pub mod memory;
 pub mod pmf;
 pub mod protocol;
 pub mod public;
+pub mod reading;
 pub mod rng;
 pub mod sampler;
 pub mod score;

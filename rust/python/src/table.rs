@@ -7,7 +7,7 @@ use crate::{
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ndarray::Array2,
 };
-use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes, types::PyTuple};
+use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes, types::{PyBytes, PyTuple}};
 use std::{
     path::PathBuf,
     sync::{
@@ -21,7 +21,7 @@ use userdp_core::{
     table::{
         choice::Rule,
         columns::Column,
-        index::{Digester, TableIndex},
+        index::{Digester, TableIndex, Value},
         sums::{Batch, Bounds, Splits, TableSums},
         walk::{self, Reach},
     },
@@ -55,7 +55,7 @@ pub(crate) struct PyTableIndex {
 
 impl PyTableIndex {
     /// Codes of so many values.
-    fn codes<'py>(
+    pub(crate) fn codes<'py>(
         &self,
         py: Python<'py>,
         values: usize,
@@ -123,6 +123,24 @@ impl PyTableIndex {
             |number: usize| bytes.get(place(offsets[number])..place(offsets[number + 1])).unwrap_or_default();
         let len = offsets.len().saturating_sub(1);
         self.codes(py, len, |index, control| index.texts(len, text, control))
+    }
+
+    /// Of every code its value: an integer, or the bytes of a text.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let guard = locked(py, &self.index)?;
+        (0..guard.len())
+            .map(|code| match guard.value(code) {
+                Value::Integer(value) => Ok(value.into_pyobject(py)?.into_any()),
+                Value::Text(text) => Ok(PyBytes::new(py, text).into_any()),
+            })
+            .collect()
+    }
+
+    /// The rank of each code's value among all: integers by size, then texts by their bytes.
+    fn ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let guard = locked(py, &self.index)?;
+        let index = &*guard;
+        Ok(run_on(py, index.len(), |_| index.ranks())?.into_pyarray(py))
     }
 
     /// The digests of all values by the first half of a key, shape (values, 2), in the order of codes.

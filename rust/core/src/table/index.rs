@@ -1,6 +1,11 @@
 //! Values by exact codes, and keyed digests of them.
 
-use crate::{Error, Result, control::Control, memory::room};
+use crate::{
+    Error, Result,
+    control::Control,
+    memory::room,
+    reading::{Owner, column::Owners},
+};
 use hashbrown::HashTable;
 use rayon::prelude::*;
 use siphasher::sip128::SipHasher24 as Sip128;
@@ -92,6 +97,15 @@ pub struct TableIndex {
     integers: HashTable<Entry>,
     texts: HashTable<Entry>,
     hashing: Hashing,
+}
+
+/// A value of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value<'a> {
+    /// An integer.
+    Integer(i64),
+    /// A text, by its bytes.
+    Text(&'a [u8]),
 }
 
 /// A value in a table of hashes.
@@ -205,6 +219,56 @@ impl TableIndex {
             |index, number| index.add_text(text(number)),
             control,
         )
+    }
+
+    /// The codes of rows' owners; that of a row of nobody means nothing.
+    ///
+    /// # Errors
+    /// As [`TableIndex::integers`].
+    pub fn owners(&mut self, owners: &Owners, control: &Control) -> Result<Vec<u32>> {
+        let integers: Vec<i64> = owners
+            .owners
+            .iter()
+            .filter_map(|owner| if let Owner::Integer(value) = owner { Some(*value) } else { None })
+            .collect();
+        let integers = self.integers(&integers, control)?;
+        let start = |number: usize| if number == 0 { 0 } else { owners.ends[number - 1] };
+        let text = |number: usize| &owners.bytes[start(number)..owners.ends[number]];
+        let texts = self.texts(owners.ends.len(), text, control)?;
+        let (mut integers, mut texts) = (integers.into_iter(), texts.into_iter());
+        Ok(owners
+            .owners
+            .iter()
+            .map(|owner| match owner {
+                Owner::Integer(_) => integers.next(),
+                Owner::Bytes => texts.next(),
+                Owner::Nobody => None,
+            })
+            .map(Option::unwrap_or_default)
+            .collect())
+    }
+
+    /// The value of a code below [`TableIndex::len`].
+    pub fn value(&self, code: usize) -> Value<'_> {
+        let word = self.words[code];
+        if self.kinds[code / 64] >> (code % 64) & 1 == 1 {
+            Value::Text(text_at(&self.bytes, word))
+        } else {
+            Value::Integer(word.cast_signed())
+        }
+    }
+
+    /// The rank of each code's value among all: integers by size, then texts by their bytes.
+    pub fn ranks(&self) -> Result<Vec<u32>> {
+        let mut order: Vec<u32> = room("values", self.len())?;
+        order.extend(0..self.words.len() as u32);
+        order.par_sort_unstable_by_key(|&code| self.value(code as usize));
+        let mut ranks = room("values", self.len())?;
+        ranks.resize(self.len(), 0);
+        for (rank, &code) in (0..).zip(&order) {
+            ranks[code as usize] = rank;
+        }
+        Ok(ranks)
     }
 
     /// The codes of values by number: what is there already is found in parallel, and what is new is added in order.

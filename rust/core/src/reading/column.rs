@@ -1,0 +1,598 @@
+//! Columns by what they physically are, read value by value.
+
+use super::{
+    Cell, Lack, Owner, Spelling, boolean,
+    numbers::Marks,
+    number, owner, point, time,
+    times::{self, Format, Unit},
+    write_text,
+};
+use crate::{Error, Result, control::Control, memory::room};
+use hashbrown::HashTable;
+use num_bigint::BigInt;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+/// Rows between two looks at the control.
+const CHECK_EVERY: usize = 1 << 16;
+
+/// Of a row with a value.
+pub const VALUE: u8 = 0;
+
+/// Of a row in which there is none.
+pub const MISSING: u8 = 1;
+
+/// Of a row with something that the kind does not read.
+pub const UNREADABLE: u8 = 2;
+
+/// Where some bytes stand among all.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    start: usize,
+    len: usize,
+}
+
+/// One value of a column of values of many classes.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Missing,
+    Odd,
+    Bool(bool),
+    Whole(i64),
+    Float(f64),
+    Decimal(Span),
+    Text(Span),
+    Broken(Span),
+    Bytes(Span),
+    Time(i64),
+    Clock(i64),
+    Period(Span, Option<i64>),
+    /// So many of the parts, from a place on.
+    Tuple(Span),
+}
+
+/// Values of many classes, one after the other, as foreign objects are taken apart.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    values: Vec<Held>,
+    parts: Vec<Held>,
+    bytes: Vec<u8>,
+}
+
+/// The parts of a tuple.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    objects: &'a Objects,
+    span: Span,
+}
+
+impl<'a> Parts<'a> {
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.span.len
+    }
+
+    /// Each of them.
+    pub fn cells(self) -> impl Iterator<Item = Cell<'a>> {
+        let held = &self.objects.parts[self.span.start..][..self.span.len];
+        held.iter().map(move |&part| self.objects.cell(part))
+    }
+}
+
+/// One foreign value, taken apart, for what no [`Cell`] is made of at once.
+#[derive(Clone, Debug)]
+pub enum Taken {
+    /// A cell without a text.
+    Plain(Cell<'static>),
+    /// An exact number as a text of the usual grammar.
+    Decimal(String),
+    /// A text.
+    Text(String),
+    /// A text with lone surrogates, in the form of UTF-8.
+    Broken(Vec<u8>),
+    /// Bytes of which nobody has said that they are a text.
+    Bytes(Vec<u8>),
+    /// A month, a quarter or a year: its spelling, and where it begins.
+    Period(String, Option<i64>),
+    /// An interval: its ends, and whether they belong to it.
+    Interval(Box<(Taken, Taken)>, bool, bool),
+    /// A tuple.
+    Tuple(Vec<Taken>),
+}
+
+impl Objects {
+    /// Adds a cell.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn push(&mut self, cell: Cell<'_>) -> Result<()> {
+        let held = self.hold_cell(cell)?;
+        self.values.try_reserve(1).map_err(no_memory)?;
+        self.values.push(held);
+        Ok(())
+    }
+
+    /// Adds a value that was taken apart.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn push_taken(&mut self, value: &Taken) -> Result<()> {
+        let held = self.hold(value)?;
+        self.values.try_reserve(1).map_err(no_memory)?;
+        self.values.push(held);
+        Ok(())
+    }
+
+    fn hold(&mut self, value: &Taken) -> Result<Held> {
+        let cell = match value {
+            Taken::Plain(cell) => *cell,
+            Taken::Decimal(text) => Cell::Decimal(text),
+            Taken::Text(text) => Cell::Text(text),
+            Taken::Broken(text) => Cell::Broken(text),
+            Taken::Bytes(bytes) => Cell::Bytes(bytes),
+            Taken::Period(text, time) => Cell::Period(text, *time),
+            Taken::Interval(ends, with_low, with_high) => {
+                // With all digits: as a text it is read by the doubles of its ends, where that is asked for.
+                let mut text = vec![if *with_low { b'[' } else { b'(' }];
+                let low = Self::write_end(&ends.0, &mut text)?;
+                text.extend_from_slice(b", ");
+                let high = Self::write_end(&ends.1, &mut text)?;
+                text.push(if *with_high { b']' } else { b')' });
+                return Ok(if low && high { Held::Text(self.copy(&text)?) } else { Held::Odd });
+            }
+            Taken::Tuple(parts) => {
+                let held = parts.iter().map(|part| self.hold(part)).collect::<Result<Vec<_>>>()?;
+                let span = Span { start: self.parts.len(), len: held.len() };
+                self.parts.try_reserve(held.len()).map_err(no_memory)?;
+                self.parts.extend(held);
+                return Ok(Held::Tuple(span));
+            }
+        };
+        self.hold_cell(cell)
+    }
+
+    fn write_end(end: &Taken, text: &mut Vec<u8>) -> Result<bool> {
+        let mut alone = Self::default();
+        alone.push_taken(end)?;
+        let cell = alone.values.first().map_or(Cell::Missing, |&held| alone.cell(held));
+        Ok(write_text(cell, Spelling::Digits, Marks::default(), text).is_ok())
+    }
+
+    fn hold_cell(&mut self, cell: Cell<'_>) -> Result<Held> {
+        Ok(match cell {
+            Cell::Missing => Held::Missing,
+            Cell::Odd | Cell::Tuple(_) => Held::Odd,
+            Cell::Bool(truth) => Held::Bool(truth),
+            Cell::Whole(value) => match i64::try_from(value) {
+                Ok(value) => Held::Whole(value),
+                Err(_) => Held::Decimal(self.copy(value.to_string().as_bytes())?),
+            },
+            Cell::Float(value) if value.is_nan() => Held::Missing,
+            Cell::Float(value) => Held::Float(value),
+            Cell::Decimal(text) => Held::Decimal(self.copy(text.as_bytes())?),
+            Cell::Text(text) => Held::Text(self.copy(text.as_bytes())?),
+            Cell::Broken(text) => Held::Broken(self.copy(text)?),
+            Cell::Bytes(bytes) => Held::Bytes(self.copy(bytes)?),
+            Cell::Time(time) => Held::Time(time),
+            Cell::Clock(time) => Held::Clock(time),
+            Cell::Period(text, time) => Held::Period(self.copy(text.as_bytes())?, time),
+        })
+    }
+
+    fn copy(&mut self, bytes: &[u8]) -> Result<Span> {
+        let span = Span { start: self.bytes.len(), len: bytes.len() };
+        self.bytes.try_reserve(bytes.len()).map_err(no_memory)?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(span)
+    }
+
+    fn at(&self, span: Span) -> &[u8] {
+        &self.bytes[span.start..][..span.len]
+    }
+
+    fn text_at(&self, span: Span) -> &str {
+        str::from_utf8(self.at(span)).unwrap_or_default()
+    }
+
+    fn cell(&self, held: Held) -> Cell<'_> {
+        match held {
+            Held::Missing => Cell::Missing,
+            Held::Odd => Cell::Odd,
+            Held::Bool(truth) => Cell::Bool(truth),
+            Held::Whole(value) => Cell::Whole(i128::from(value)),
+            Held::Float(value) => Cell::Float(value),
+            Held::Decimal(text) => Cell::Decimal(self.text_at(text)),
+            Held::Text(text) => Cell::Text(self.text_at(text)),
+            Held::Broken(text) => Cell::Broken(self.at(text)),
+            Held::Bytes(bytes) => Cell::Bytes(self.at(bytes)),
+            Held::Time(time) => Cell::Time(time),
+            Held::Clock(time) => Cell::Clock(time),
+            Held::Period(text, time) => Cell::Period(self.text_at(text), time),
+            Held::Tuple(span) => Cell::Tuple(Parts { objects: self, span }),
+        }
+    }
+}
+
+/// Values of one physical form.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// Bools.
+    Bools(Vec<bool>),
+    /// Integers.
+    Integers(Vec<i64>),
+    /// Integers that are not negative.
+    Unsigned(Vec<u64>),
+    /// Doubles; NaN is missing.
+    Floats(Vec<f64>),
+    /// Times; the least integer is missing.
+    Times(Vec<i64>, Unit),
+    /// Times of day, in so many nanoseconds.
+    Clocks(Vec<i64>, i64),
+    /// Integers of so many bytes in little-endian order, to be divided by a power of ten.
+    Decimals {
+        /// All of them.
+        bytes: Vec<u8>,
+        /// Bytes of each.
+        width: usize,
+        /// The power of ten.
+        scale: i32,
+    },
+    /// Texts, from one offset to the next.
+    Texts {
+        /// All of them.
+        bytes: Vec<u8>,
+        /// One more than there are texts.
+        offsets: Vec<i64>,
+        /// Whether nobody has said that they are texts.
+        binary: bool,
+    },
+    /// Values of many classes.
+    Objects(Objects),
+    /// Places in a list of values; negative ones are missing.
+    Coded(Vec<i64>, Arc<Column>),
+    /// Columns one after the other.
+    Joined(Vec<Arc<Column>>),
+    /// So many values that nothing reads.
+    Odd(usize),
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    values: Values,
+    /// Which rows have no value, whatever stands there.
+    missing: Option<Vec<bool>>,
+    /// How texts write numbers.
+    marks: Marks,
+}
+
+/// What each row is read as, and whether it has a value.
+pub type ReadRows<T> = (Vec<T>, Vec<u8>);
+
+/// Texts by their places in a list.
+#[derive(Clone, Debug, Default)]
+pub struct Interned {
+    /// The place of each row's text; 0 where there is none.
+    pub places: Vec<u32>,
+    /// Whether a row has a text.
+    pub status: Vec<u8>,
+    /// The texts, in the order in which they came.
+    pub texts: Vec<String>,
+}
+
+/// Whose rows they are.
+#[derive(Clone, Debug, Default)]
+pub struct Owners {
+    /// Of each row.
+    pub owners: Vec<Owner>,
+    /// Of the rows whose owner is no integer, in their order: where the bytes end.
+    pub ends: Vec<usize>,
+    /// The bytes, one after the other.
+    pub bytes: Vec<u8>,
+    /// Whether a row has an owner.
+    pub status: Vec<u8>,
+}
+
+fn no_memory<E>(_: E) -> Error {
+    Error::memory("values: there is no memory for the values of a column")
+}
+
+fn status_of<T>(found: std::result::Result<T, Lack>) -> (Option<T>, u8) {
+    match found {
+        Ok(value) => (Some(value), VALUE),
+        Err(Lack::Missing) => (None, MISSING),
+        Err(Lack::Unreadable) => (None, UNREADABLE),
+    }
+}
+
+impl Column {
+    /// A column of values of one physical form.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if lengths or offsets do not fit.
+    pub fn new(values: Values, missing: Option<Vec<bool>>, marks: Marks) -> Result<Self> {
+        let wrong = |argument, message: &str| Err(Error::invalid(argument, message));
+        match &values {
+            Values::Texts { bytes, offsets, .. } => {
+                let inside = offsets.first().is_some_and(|&first| first >= 0)
+                    && offsets.last().and_then(|&last| usize::try_from(last).ok()).is_some_and(|last| last <= bytes.len())
+                    && offsets.is_sorted();
+                if !inside {
+                    return wrong("offsets", "must not decrease, and be from 0 to the length of the bytes");
+                }
+            }
+            Values::Decimals { bytes, width, .. } if *width == 0 || bytes.len() % width != 0 => {
+                return wrong("width", "must divide the number of bytes");
+            }
+            Values::Coded(codes, of) => {
+                if codes.iter().any(|&code| usize::try_from(code).is_ok_and(|code| code >= of.len())) {
+                    return wrong("codes", "must be places in the list");
+                }
+            }
+            _ => {}
+        }
+        let made = Self { values, missing, marks };
+        if made.missing.as_ref().is_some_and(|missing| missing.len() != made.len()) {
+            return wrong("missing", "must have as many entries as there are values");
+        }
+        Ok(made)
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        match &self.values {
+            Values::Bools(values) => values.len(),
+            Values::Integers(values) | Values::Times(values, _) | Values::Clocks(values, _) | Values::Coded(values, _) => {
+                values.len()
+            }
+            Values::Unsigned(values) => values.len(),
+            Values::Floats(values) => values.len(),
+            Values::Decimals { bytes, width, .. } => bytes.len() / width,
+            Values::Texts { offsets, .. } => offsets.len() - 1,
+            Values::Objects(objects) => objects.values.len(),
+            Values::Joined(columns) => columns.iter().map(|column| column.len()).sum(),
+            Values::Odd(len) => *len,
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls a function with the cell of a row.
+    fn with_cell<R>(&self, row: usize, then: impl FnOnce(Cell<'_>) -> R) -> R {
+        if self.missing.as_ref().is_some_and(|missing| missing[row]) {
+            return then(Cell::Missing);
+        }
+        match &self.values {
+            Values::Bools(values) => then(Cell::Bool(values[row])),
+            Values::Integers(values) => then(Cell::Whole(i128::from(values[row]))),
+            Values::Unsigned(values) => then(Cell::Whole(i128::from(values[row]))),
+            Values::Floats(values) if values[row].is_nan() => then(Cell::Missing),
+            Values::Floats(values) => then(Cell::Float(values[row])),
+            Values::Times(values, _) if values[row] == i64::MIN => then(Cell::Missing),
+            Values::Times(values, unit) => then(times::instant(values[row], *unit).map_or(Cell::Odd, Cell::Time)),
+            Values::Clocks(values, unit) => then(times::clock(values[row], *unit).map_or(Cell::Odd, Cell::Clock)),
+            Values::Decimals { bytes, width, scale } => {
+                let unscaled = BigInt::from_signed_bytes_le(&bytes[row * width..][..*width]);
+                let text = format!("{unscaled}e{}", -i64::from(*scale));
+                then(Cell::Decimal(&text))
+            }
+            Values::Texts { bytes, offsets, binary } => {
+                let place = |row: usize| usize::try_from(offsets[row]).unwrap_or_default();
+                let found = &bytes[place(row)..place(row + 1)];
+                match str::from_utf8(found) {
+                    Ok(text) if !binary => then(Cell::Text(text)),
+                    _ => then(Cell::Bytes(found)),
+                }
+            }
+            Values::Objects(objects) => then(objects.cell(objects.values[row])),
+            Values::Coded(codes, of) => match usize::try_from(codes[row]) {
+                Ok(code) => of.with_cell(code, then),
+                Err(_) => then(Cell::Missing),
+            },
+            Values::Joined(columns) => {
+                let mut row = row;
+                for column in columns {
+                    if row < column.len() {
+                        return column.with_cell(row, then);
+                    }
+                    row -= column.len();
+                }
+                then(Cell::Missing)
+            }
+            Values::Odd(_) => then(Cell::Odd),
+        }
+    }
+
+    /// Reads all rows by one rule; each value of a list of categories once.
+    fn read<T: Copy + Default>(
+        &self,
+        control: &Control,
+        rule: &mut dyn FnMut(Cell<'_>) -> std::result::Result<T, Lack>,
+    ) -> Result<ReadRows<T>> {
+        let len = self.len();
+        let (mut found, mut status) = (room("values", len)?, room("values", len)?);
+        match &self.values {
+            Values::Joined(columns) if self.missing.is_none() => {
+                for column in columns {
+                    let (values, lacks) = column.read(control, rule)?;
+                    found.extend(values);
+                    status.extend(lacks);
+                }
+            }
+            Values::Coded(codes, of) => {
+                let (values, lacks) = of.read(control, rule)?;
+                for (row, &code) in codes.iter().enumerate() {
+                    let gone = self.missing.as_ref().is_some_and(|missing| missing[row]);
+                    match usize::try_from(code) {
+                        Ok(code) if !gone => {
+                            found.push(values[code]);
+                            status.push(lacks[code]);
+                        }
+                        _ => {
+                            found.push(T::default());
+                            status.push(MISSING);
+                        }
+                    }
+                }
+            }
+            _ => {
+                for row in 0..len {
+                    if row % CHECK_EVERY == 0 {
+                        control.check()?;
+                    }
+                    let (value, lack) = status_of(self.with_cell(row, &mut *rule));
+                    found.push(value.unwrap_or_default());
+                    status.push(lack);
+                }
+            }
+        }
+        Ok((found, status))
+    }
+
+    fn marks_of(&self, given: Option<Marks>) -> Marks {
+        given.unwrap_or(self.marks)
+    }
+
+    /// The numbers of all rows.
+    ///
+    /// # Errors
+    /// [`Error::Memory`], [`Error::Canceled`].
+    #[allow(clippy::cast_precision_loss)]
+    pub fn numbers(&self, marks: Option<Marks>, control: &Control) -> Result<ReadRows<f64>> {
+        let marks = self.marks_of(marks);
+        // The usual ones without a look at each cell.
+        let usual: Option<Vec<f64>> = match &self.values {
+            Values::Integers(values) => Some(values.iter().map(|&value| value as f64).collect()),
+            Values::Unsigned(values) => Some(values.iter().map(|&value| value as f64).collect()),
+            Values::Floats(values) => Some(values.iter().map(|&value| value + 0.0).collect()),
+            _ => None,
+        };
+        let Some(mut found) = usual else {
+            return self.read(control, &mut |cell| number(cell, marks));
+        };
+        let mut status: Vec<u8> = found.iter().map(|value| u8::from(value.is_nan())).collect();
+        for (row, _) in self.missing.iter().flatten().enumerate().filter(|(_, gone)| **gone) {
+            (found[row], status[row]) = (0.0, MISSING);
+        }
+        found.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = 0.0);
+        Ok((found, status))
+    }
+
+    /// Whole numbers from 0 to 2^64 - 1 with all their digits.
+    ///
+    /// # Errors
+    /// As [`Column::numbers`].
+    pub fn points(&self, control: &Control) -> Result<ReadRows<u64>> {
+        self.read(control, &mut point)
+    }
+
+    /// Whether each row says true.
+    ///
+    /// # Errors
+    /// As [`Column::numbers`].
+    pub fn booleans(&self, control: &Control) -> Result<ReadRows<bool>> {
+        self.read(control, &mut |cell| boolean(cell))
+    }
+
+    /// Microseconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Column::numbers`].
+    pub fn times(&self, format: Option<&Format>, control: &Control) -> Result<ReadRows<i64>> {
+        self.read(control, &mut |cell| time(cell, format))
+    }
+
+    /// The texts of all rows, each once.
+    ///
+    /// # Errors
+    /// As [`Column::numbers`].
+    pub fn texts(&self, spelling: Spelling, control: &Control) -> Result<Interned> {
+        let (hashing, mut table) = (RandomState::new(), HashTable::<u32>::new());
+        let (mut list, mut text) = (Vec::<String>::new(), Vec::new());
+        let (places, status) = self.read(control, &mut |cell| {
+            text.clear();
+            write_text(cell, spelling, self.marks, &mut text)?;
+            let hash = hashing.hash_one(&text);
+            let same = |&place: &u32| list[place as usize].as_bytes() == text;
+            if let Some(&place) = table.find(hash, same) {
+                return Ok(place);
+            }
+            // What is written is UTF-8: spellings are ASCII, and texts were texts.
+            let place = u32::try_from(list.len()).map_err(|_| Lack::Unreadable)?;
+            list.push(String::from_utf8(text.clone()).map_err(|_| Lack::Unreadable)?);
+            table.insert_unique(hash, place, |&place| hashing.hash_one(list[place as usize].as_bytes()));
+            Ok(place)
+        })?;
+        Ok(Interned { places, status, texts: list })
+    }
+}
+
+/// Whose rows they are, by one column or by several.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for columns of several lengths; [`Error::Memory`], [`Error::Canceled`].
+pub fn owners(columns: &[(&Column, Spelling)], control: &Control) -> Result<Owners> {
+    let len = columns.first().map_or(0, |(column, _)| column.len());
+    if columns.iter().any(|(column, _)| column.len() != len) {
+        return Err(Error::invalid("columns", "must have one length"));
+    }
+    let mut found = Owners {
+        owners: room("values", len)?,
+        ends: Vec::new(),
+        bytes: Vec::new(),
+        status: room("values", len)?,
+    };
+    for row in 0..len {
+        if row % CHECK_EVERY == 0 {
+            control.check()?;
+        }
+        let start = found.bytes.len();
+        let read = match columns {
+            [(column, spelling)] => {
+                column.with_cell(row, |cell| owner(&[(cell, *spelling)], column.marks, &mut found.bytes))
+            }
+            _ => owner_of_several(columns, row, &mut found.bytes),
+        };
+        let (owner, lack) = status_of(read);
+        match owner {
+            Some(Owner::Bytes) => {
+                found.ends.try_reserve(1).map_err(no_memory)?;
+                found.ends.push(found.bytes.len());
+            }
+            _ => found.bytes.truncate(start),
+        }
+        found.owners.push(owner.unwrap_or(Owner::Nobody));
+        found.status.push(lack);
+    }
+    Ok(found)
+}
+
+/// The owner of a row by several columns: cells are borrowed one inside the other.
+fn owner_of_several(
+    columns: &[(&Column, Spelling)],
+    row: usize,
+    out: &mut Vec<u8>,
+) -> std::result::Result<Owner, Lack> {
+    fn nested(
+        columns: &[(&Column, Spelling)],
+        row: usize,
+        cells: &mut Vec<(Cell<'_>, Spelling)>,
+        out: &mut Vec<u8>,
+    ) -> std::result::Result<Owner, Lack> {
+        let Some(((column, spelling), rest)) = columns.split_first() else {
+            return owner(cells, Marks::default(), out);
+        };
+        column.with_cell(row, |cell| {
+            let mut longer = cells.clone();
+            longer.push((cell, *spelling));
+            nested(rest, row, &mut longer, out)
+        })
+    }
+    nested(columns, row, &mut Vec::new(), out)
+}

@@ -1,0 +1,383 @@
+//! Columns of cells, and what they are read as.
+
+use crate::{run::run, run::run_short, run::to_python, table::PyTableIndex};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyBool, PyBytes, PyDate, PyDateTime, PyFloat, PyInt, PyList, PyString, PyTuple, PyType},
+};
+use std::sync::Arc;
+use userdp_core::{
+    Result,
+    control::Control,
+    reading::{
+        Cell, Spelling,
+        column::{Column, Objects, Owners, Taken, Values, owners},
+        numbers::Marks,
+        times::{DAY, Format, Unit},
+    },
+};
+
+/// Fewer rows than this are read before another thread has them.
+const SHORT: usize = 1 << 14;
+
+/// Objects between two looks at Ctrl-C.
+const CHECK_EVERY: usize = 1 << 16;
+
+/// The days of a date's ordinal at 1970.
+const EPOCH: i64 = 719_163;
+
+type Rows<'py, T> = (Bound<'py, PyArray1<T>>, Bound<'py, PyArray1<u8>>);
+type Missing<'py> = Option<PyReadonlyArray1<'py, bool>>;
+
+/// A column of cells.
+#[pyclass(frozen, name = "Column", module = "userdp._core")]
+pub(crate) struct PyColumn(Arc<Column>);
+
+fn made(values: Values, missing: Missing<'_>, marks: Marks) -> PyResult<PyColumn> {
+    let missing = missing.map(|missing| missing.as_slice().map(<[bool]>::to_vec)).transpose()?;
+    run_short(|| Column::new(values, missing, marks)).map(|column| PyColumn(Arc::new(column)))
+}
+
+/// How texts write numbers: one byte, and one byte or nothing.
+fn marks_of(decimal: &str, thousands: Option<&str>, point: bool) -> PyResult<Marks> {
+    let byte = |text: &str| match text.as_bytes() {
+        [byte] => Ok(*byte),
+        _ => Err(PyValueError::new_err("marks of numbers are single characters")),
+    };
+    Ok(Marks { decimal: byte(decimal)?, thousands: thousands.map(byte).transpose()?, point })
+}
+
+fn spelling_of(spelling: &str) -> PyResult<Spelling> {
+    match spelling {
+        "doubles" => Ok(Spelling::Doubles),
+        "digits" => Ok(Spelling::Digits),
+        "written" => Ok(Spelling::Written),
+        _ => Err(PyValueError::new_err("spelling: must be 'doubles', 'digits' or 'written'")),
+    }
+}
+
+impl PyColumn {
+    /// Runs work on all rows where it is fastest.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Column, &Control) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let column = &*self.0;
+        if column.len() < SHORT {
+            run_short(|| work(column, &Control::new()))
+        } else {
+            run(py, None, |control| work(column, control))
+        }
+    }
+}
+
+fn rows<'py, T: numpy::Element>(py: Python<'py>, (values, status): (Vec<T>, Vec<u8>)) -> Rows<'py, T> {
+    (values.into_pyarray(py), status.into_pyarray(py))
+}
+
+#[pymethods]
+impl PyColumn {
+    /// A column of bools.
+    #[staticmethod]
+    #[pyo3(signature = (values, missing = None))]
+    fn bools(values: PyReadonlyArray1<'_, bool>, missing: Missing<'_>) -> PyResult<Self> {
+        made(Values::Bools(values.as_slice()?.to_vec()), missing, Marks::default())
+    }
+
+    /// A column of integers.
+    #[staticmethod]
+    #[pyo3(signature = (values, missing = None))]
+    fn integers(values: PyReadonlyArray1<'_, i64>, missing: Missing<'_>) -> PyResult<Self> {
+        made(Values::Integers(values.as_slice()?.to_vec()), missing, Marks::default())
+    }
+
+    /// A column of integers that are not negative.
+    #[staticmethod]
+    #[pyo3(signature = (values, missing = None))]
+    fn unsigned(values: PyReadonlyArray1<'_, u64>, missing: Missing<'_>) -> PyResult<Self> {
+        made(Values::Unsigned(values.as_slice()?.to_vec()), missing, Marks::default())
+    }
+
+    /// A column of doubles, where NaN is missing.
+    #[staticmethod]
+    #[pyo3(signature = (values, missing = None))]
+    fn floats(values: PyReadonlyArray1<'_, f64>, missing: Missing<'_>) -> PyResult<Self> {
+        made(Values::Floats(values.as_slice()?.to_vec()), missing, Marks::default())
+    }
+
+    /// A column of times, in so many of a unit ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "day of ms").
+    #[staticmethod]
+    #[pyo3(signature = (values, unit, count = 1, missing = None))]
+    fn times(
+        values: PyReadonlyArray1<'_, i64>,
+        unit: &str,
+        count: i64,
+        missing: Missing<'_>,
+    ) -> PyResult<Self> {
+        let of = |nanoseconds: i64| nanoseconds.checked_mul(count).map_or(Unit::Unknown, Unit::Nanoseconds);
+        let unit = match unit {
+            "Y" => count.checked_mul(12).map_or(Unit::Unknown, Unit::Months),
+            "M" => Unit::Months(count),
+            "W" => of(7 * DAY * 1000),
+            "D" => of(DAY * 1000),
+            "h" => of(3_600_000_000_000),
+            "m" => of(60_000_000_000),
+            "s" => of(1_000_000_000),
+            "ms" => of(1_000_000),
+            "us" => of(1000),
+            "ns" => of(1),
+            "day of ms" => Unit::DayOfMilliseconds,
+            _ => Unit::Unknown,
+        };
+        made(Values::Times(values.as_slice()?.to_vec(), unit), missing, Marks::default())
+    }
+
+    /// A column of times of day, in so many nanoseconds.
+    #[staticmethod]
+    #[pyo3(signature = (values, nanoseconds, missing = None))]
+    fn clocks(values: PyReadonlyArray1<'_, i64>, nanoseconds: i64, missing: Missing<'_>) -> PyResult<Self> {
+        made(Values::Clocks(values.as_slice()?.to_vec(), nanoseconds), missing, Marks::default())
+    }
+
+    /// A column of decimals: integers of `width` bytes in little-endian order, divided by 10^scale.
+    #[staticmethod]
+    #[pyo3(signature = (content, width, scale, missing = None))]
+    fn decimals(
+        content: PyReadonlyArray1<'_, u8>,
+        width: usize,
+        scale: i32,
+        missing: Missing<'_>,
+    ) -> PyResult<Self> {
+        made(
+            Values::Decimals { bytes: content.as_slice()?.to_vec(), width, scale },
+            missing,
+            Marks::default(),
+        )
+    }
+
+    /// A column of texts, or of bytes of which nobody has said that they are texts, from one offset to the next.
+    #[staticmethod]
+    #[pyo3(signature = (content, offsets, *, binary = false, missing = None, decimal = ".", thousands = None))]
+    fn texts(
+        content: PyReadonlyArray1<'_, u8>,
+        offsets: PyReadonlyArray1<'_, i64>,
+        binary: bool,
+        missing: Missing<'_>,
+        decimal: &str,
+        thousands: Option<&str>,
+    ) -> PyResult<Self> {
+        let marks = marks_of(decimal, thousands, decimal == ".")?;
+        let values =
+            Values::Texts { bytes: content.as_slice()?.to_vec(), offsets: offsets.as_slice()?.to_vec(), binary };
+        made(values, missing, marks)
+    }
+
+    /// A column of Python's objects. Those of other classes than Python's usual ones are taken apart by a function.
+    #[staticmethod]
+    fn objects(py: Python<'_>, values: &Bound<'_, PyList>, taken: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut objects = Objects::default();
+        for (number, value) in values.iter().enumerate() {
+            if number % CHECK_EVERY == 0 {
+                py.check_signals()?;
+            }
+            hold(&mut objects, &value, taken)?;
+        }
+        made(Values::Objects(objects), None, Marks::default())
+    }
+
+    /// A column of places in another one; negative ones are missing.
+    #[staticmethod]
+    #[pyo3(signature = (codes, of, missing = None))]
+    fn coded(codes: PyReadonlyArray1<'_, i64>, of: PyRef<'_, Self>, missing: Missing<'_>) -> PyResult<Self> {
+        made(Values::Coded(codes.as_slice()?.to_vec(), of.0.clone()), missing, Marks::default())
+    }
+
+    /// Columns one after the other.
+    #[staticmethod]
+    fn joined(columns: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let columns = columns.iter().map(|column| column.0.clone()).collect();
+        made(Values::Joined(columns), None, Marks::default())
+    }
+
+    /// A column of so many cells that nothing reads.
+    #[staticmethod]
+    fn unreadable(count: usize) -> PyResult<Self> {
+        made(Values::Odd(count), None, Marks::default())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The numbers of all rows, and 0, 1 or 2: there is one, there is nothing, there is something else.
+    #[pyo3(signature = (decimal = None, thousands = None))]
+    fn numbers<'py>(
+        &self,
+        py: Python<'py>,
+        decimal: Option<&str>,
+        thousands: Option<&str>,
+    ) -> PyResult<Rows<'py, f64>> {
+        let marks = decimal.map(|decimal| marks_of(decimal, thousands, true)).transpose()?;
+        self.run(py, |column, control| column.numbers(marks, control)).map(|found| rows(py, found))
+    }
+
+    /// Whole numbers from 0 to 2**64 - 1 with all their digits: rounded up, and clamped.
+    fn points<'py>(&self, py: Python<'py>) -> PyResult<Rows<'py, u64>> {
+        self.run(py, Column::points).map(|found| rows(py, found))
+    }
+
+    /// Whether each row says true, and whether it says true or false.
+    fn booleans<'py>(&self, py: Python<'py>) -> PyResult<Rows<'py, bool>> {
+        self.run(py, Column::booleans).map(|found| rows(py, found))
+    }
+
+    /// Microseconds since 1970, by a declared format too.
+    #[pyo3(signature = (format = None))]
+    fn microseconds<'py>(&self, py: Python<'py>, format: Option<&str>) -> PyResult<Rows<'py, i64>> {
+        let format = format.map(format_of).transpose()?;
+        self.run(py, |column, control| column.times(format.as_ref(), control)).map(|found| rows(py, found))
+    }
+
+    /// The place of each row's text, whether it has one, and the texts.
+    #[allow(clippy::type_complexity)]
+    fn interned<'py>(
+        &self,
+        py: Python<'py>,
+        spelling: &str,
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Vec<String>)> {
+        let spelling = spelling_of(spelling)?;
+        let found = self.run(py, |column, control| column.texts(spelling, control))?;
+        Ok((found.places.into_pyarray(py), found.status.into_pyarray(py), found.texts))
+    }
+}
+
+fn format_of(format: &str) -> PyResult<Format> {
+    Format::new(format).map_err(PyValueError::new_err)
+}
+
+/// Refuses a format of times, in words.
+#[pyfunction]
+pub(crate) fn check_time_format(format: &str) -> PyResult<()> {
+    format_of(format).map(|_| ())
+}
+
+/// The codes of rows' owners in an index, and whether each row has one.
+#[pyfunction]
+pub(crate) fn owner_codes<'py>(
+    py: Python<'py>,
+    index: PyRef<'py, PyTableIndex>,
+    columns: Vec<PyRef<'py, PyColumn>>,
+    spellings: Vec<String>,
+) -> PyResult<Rows<'py, u32>> {
+    let spellings = spellings.iter().map(|one| spelling_of(one)).collect::<PyResult<Vec<_>>>()?;
+    let columns: Vec<Arc<Column>> = columns.iter().map(|column| column.0.clone()).collect();
+    let len = columns.first().map_or(0, |column| column.len());
+    let read = |control: &Control| -> Result<Owners> {
+        let both: Vec<_> = columns.iter().map(Arc::as_ref).zip(spellings.iter().copied()).collect();
+        owners(&both, control)
+    };
+    let found = if len < SHORT { run_short(|| read(&Control::new())) } else { run(py, None, read) }?;
+    let codes = index.codes(py, len, |index, control| index.owners(&found, control))?;
+    Ok((codes, found.status.into_pyarray(py)))
+}
+
+// --- objects, by their exact classes
+
+/// Adds an object. What is of no class that is known here goes to a function, which takes it apart.
+fn hold(objects: &mut Objects, value: &Bound<'_, PyAny>, taken: &Bound<'_, PyAny>) -> PyResult<()> {
+    let cell = if value.is_none() {
+        Cell::Missing
+    } else if let Ok(text) = value.cast::<PyString>() {
+        // Classes made from these are read by what Python keeps of them, and not by methods of theirs.
+        return match text.to_str() {
+            Ok(text) => pushed(objects, Cell::Text(text)),
+            Err(_) => held(objects, &taken.call1((value,))?),
+        };
+    } else if let Ok(number) = value.cast::<PyFloat>() {
+        Cell::Float(number.value())
+    } else if let Ok(truth) = value.cast_exact::<PyBool>() {
+        Cell::Bool(truth.is_true())
+    } else if value.cast::<PyInt>().is_ok() {
+        match value.extract::<i64>() {
+            Ok(number) => Cell::Whole(i128::from(number)),
+            Err(_) => return held(objects, &taken.call1((value,))?),
+        }
+    } else if let Ok(bytes) = value.cast::<PyBytes>() {
+        return pushed(objects, Cell::Bytes(bytes.as_bytes()));
+    } else if let Some(time) = time_of(value)? {
+        Cell::Time(time)
+    } else {
+        return held(objects, &taken.call1((value,))?);
+    };
+    pushed(objects, cell)
+}
+
+fn pushed(objects: &mut Objects, cell: Cell<'_>) -> PyResult<()> {
+    objects.push(cell).map_err(|error| to_python(&error))
+}
+
+/// The microseconds of a date, or of a datetime without a zone, of exactly these classes.
+fn time_of(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    let py = value.py();
+    static CLASSES: PyOnceLock<(Py<PyType>, Py<PyType>)> = PyOnceLock::new();
+    let (date, datetime) = CLASSES.get_or_init(py, || {
+        (py.get_type::<PyDate>().unbind(), py.get_type::<PyDateTime>().unbind())
+    });
+    let kind = value.get_type();
+    let clock = kind.is(datetime);
+    if !clock && !kind.is(date) {
+        return Ok(None);
+    }
+    let days = value.call_method0("toordinal")?.extract::<i64>()? - EPOCH;
+    let mut time = 0;
+    if clock {
+        if !value.getattr("tzinfo")?.is_none() {
+            return Ok(None);
+        }
+        for (name, each) in
+            [("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000), ("microsecond", 1)]
+        {
+            time += value.getattr(name)?.extract::<i64>()? * each;
+        }
+    }
+    Ok(Some(days * DAY + time))
+}
+
+/// Adds a value by the tuple that it was taken apart to.
+fn held(objects: &mut Objects, form: &Bound<'_, PyAny>) -> PyResult<()> {
+    objects.push_taken(&taken_of(form)?).map_err(|error| to_python(&error))
+}
+
+fn taken_of(form: &Bound<'_, PyAny>) -> PyResult<Taken> {
+    let form = form.cast::<PyTuple>()?;
+    let kind = form.get_item(0)?;
+    let item = |place: usize| form.get_item(place);
+    Ok(match kind.cast::<PyString>()?.to_str()? {
+        "missing" => Taken::Plain(Cell::Missing),
+        "bool" => Taken::Plain(Cell::Bool(item(1)?.extract()?)),
+        "whole" => Taken::Plain(Cell::Whole(i128::from(item(1)?.extract::<i64>()?))),
+        "float" => Taken::Plain(Cell::Float(item(1)?.extract()?)),
+        "time" => Taken::Plain(Cell::Time(item(1)?.extract()?)),
+        "clock" => Taken::Plain(Cell::Clock(item(1)?.extract()?)),
+        "decimal" => Taken::Decimal(item(1)?.extract()?),
+        "text" => Taken::Text(item(1)?.extract()?),
+        "broken" => Taken::Broken(item(1)?.extract()?),
+        "bytes" => Taken::Bytes(item(1)?.cast::<PyBytes>()?.as_bytes().to_vec()),
+        "period" => Taken::Period(item(1)?.extract()?, item(2)?.extract()?),
+        "interval" => Taken::Interval(
+            Box::new((taken_of(&item(1)?)?, taken_of(&item(2)?)?)),
+            item(3)?.extract()?,
+            item(4)?.extract()?,
+        ),
+        "tuple" => {
+            let parts = item(1)?;
+            let parts = parts.cast::<PyTuple>()?;
+            Taken::Tuple(parts.iter().map(|part| taken_of(&part)).collect::<PyResult<_>>()?)
+        }
+        _ => Taken::Plain(Cell::Odd),
+    })
+}
