@@ -21,7 +21,7 @@ import numpy.typing as npt
 from userdp.exact.numbers import short_repr
 from userdp.tables.schema import Array, Category, Cells, ColumnType, Integer, Number, category_values
 from userdp.tables.values import NUMERIC, Rule, bounds_of, kind_of, literal, numeric, steps_of, whole
-from userdp.users.sanitize import LARGEST_WHOLE
+from userdp.users.values import LARGEST_WHOLE
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from userdp.exact.numbers import short_repr
 from userdp.tables.aggregates import Aggregate, Cdf, CountRows, CountUsers, Histogram, Mean, Quantile, Sum, whole_unit
 from userdp.tables.expressions import Expression, Program
 from userdp.tables.queries import Grouping, KeySet, PerUser, Query
-from userdp.tables.schema import DEFAULT_STEPS, Boolean, Category, ColumnType, Integer, Key, Number, key_cell
+from userdp.tables.schema import (
+    DEFAULT_STEPS,
+    Boolean,
+    Category,
+    ColumnType,
+    Integer,
+    Key,
+    Number,
+    check_spelled,
+    key_cell,
+)
+from userdp.tables.values import kind_of, places_in
 
 LARGEST_ROW = 2**53
 """Of a row's integer."""
@@ -115,6 +126,7 @@ class Compiled:
     statistics: tuple[Statistic, ...]  # the users first, where they are counted
     values: tuple[RowValue, ...]
     answers: tuple[Answer, ...]
+    shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of columns of texts: how listed keys are shown
 
     @property
     def listed(self) -> int:
@@ -144,6 +156,7 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     for name in grouping.columns if grouping else ():
         _known_column(name, types, "group_by")
     keys, unknown, max_keys, n_keys = _keys(grouping, types)
+    shown = _shown(grouping, types) if grouping and grouping.keys is not None else {}
     made = _Builder(types, largest)
     answers = tuple(made.answer(name, aggregate) for name, aggregate in query.answers)
     group = grouping.columns if grouping else ()
@@ -179,6 +192,7 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         tuple(sorted(made.statistics, key=lambda one: one.kind != "users")),
         values,
         answers,
+        shown,
     )
 
 
@@ -274,14 +288,36 @@ def key_cells(keys: KeySet, names: Sequence[str], types: Mapping[str, ColumnType
 def _key_cells(keys: KeySet, place: int, name: str, kind: ColumnType) -> list[int | str]:
     """One column of a list of keys, as cells have it."""
     values = [key[place] for key in keys]
-    if not isinstance(kind, Category):
-        of = kind.cell_kind if isinstance(kind, Key) else kind.kind
-        return [key_cell(value, of, name) for value in values]
-    known = set(kind.values)
-    odd = next((value for value in values if value not in known), None)
-    if odd is not None:
-        raise ValueError(f"keys: {odd!r} is no category of {name!r}")
-    return values
+    if isinstance(kind, Category):
+        places = places_in(values, kind).tolist()
+        odd = next((value for value, at in zip(values, places, strict=True) if at < 0), None)
+        if odd is not None:
+            raise ValueError(f"keys: {odd!r} is no category of {name!r}")
+        return [kind.values[at] for at in places]
+    of = kind.cell_kind if isinstance(kind, Key) else kind.kind
+    cells = [key_cell(value, of, name) for value in values]
+    if of != "text":
+        return cells
+    texts = _texts(kind, cells, name)
+    return [texts[cell] for cell in cells]  # type: ignore[index]
+
+
+def _texts(kind: ColumnType, values: Sequence[Any], name: str) -> Mapping[str, str]:
+    """The one text of each listed text; two of them are never one."""
+    assert isinstance(kind, Key)
+    listed = list(dict.fromkeys(values))
+    texts = check_spelled(listed, f"keys: {name!r}", kind.spelling, kind.width)
+    return dict(zip(listed, texts, strict=True))
+
+
+def _shown(grouping: Grouping, types: Mapping[str, ColumnType]) -> Mapping[str, Mapping[str, str]]:
+    """How listed texts are shown: as they are listed."""
+    assert grouping.keys is not None
+    return {
+        name: {text: value for value, text in _texts(types[name], [key[place] for key in grouping.keys], name).items()}
+        for place, name in enumerate(grouping.columns)
+        if kind_of(types[name]) == "text"
+    }
 
 
 # --- statistics

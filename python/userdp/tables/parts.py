@@ -58,10 +58,11 @@ def _of_text(operands: Sequence[ColumnType], name: str, function: Callable[[str]
     _texts(operand, name)
     if isinstance(operand, Category):  # its list is public, and so is that of the results
         results = [function(str(value)) for value in operand.values]
-        target = Category(tuple(dict.fromkeys(results)))
+        target = Category(tuple(dict.fromkeys(results)), spelling="written")
         places = places_in(results, target)
         return Rule(target, lambda cells: whole(places[cells.values]), function)
-    return Rule(Key(str), lambda cells: of_texts(cells, function), function)
+    # What was cut out of a text is itself: "07" is no 7 here.
+    return Rule(Key(str, "written"), lambda cells: of_texts(cells, function), function)
 
 
 def _texts(operand: ColumnType, name: str) -> None:
