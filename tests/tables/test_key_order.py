@@ -75,7 +75,9 @@ def test_the_order_of_rows_does_not_matter(columns: list[str]) -> None:
     meant = compiled(Query().group_by(*columns, max_keys=1).agg(n=count_users()), SCHEMA)
     shuffled = FRAME.iloc[RNG.permutation(ROWS)]
     found = [
-        add_up(meant, table_of(frame), UserColumns(("who",)), SCHEMA, memory=2**26, directory=None, coins=bytes(range(32)))
+        add_up(
+            meant, table_of(frame), UserColumns(("who",)), SCHEMA, memory=2**26, directory=None, coins=bytes(range(32))
+        )
         for frame in (FRAME, shuffled)
     ]
     assert found[0].keys == found[1].keys

@@ -169,7 +169,11 @@ def test_datasets_of_several_files(tmp_path: Path) -> None:
     whole = arrow.Table.from_pandas(frame, preserve_index=False)
 
     def sums(table: Any) -> Any:
-        return plain(add_up(compiled(query, schema), table_of(table), UserColumns(("who",)), schema, memory=2**26, directory=None))
+        return plain(
+            add_up(
+                compiled(query, schema), table_of(table), UserColumns(("who",)), schema, memory=2**26, directory=None
+            )
+        )
 
     for kind in ("parquet", "feather"):
         parts = dataset.partitioning(arrow.schema([("town", arrow.string())]), flavor="hive")

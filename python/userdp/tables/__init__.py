@@ -6,7 +6,7 @@ an answer is bounded last, in integers, so nothing in a query can undo it.
 
 from __future__ import annotations
 
-from userdp.tables.aggregates import cdf, count_rows, count_users, histogram, mean, quantile, sum
+from userdp.tables.aggregates import cdf, count_rows, count_unreadable, count_users, histogram, mean, quantile, sum
 from userdp.tables.expressions import Expression, col, lit, when
 from userdp.tables.queries import KeySet, Query
 from userdp.tables.release import Release
@@ -28,6 +28,7 @@ __all__ = [
     "cdf",
     "col",
     "count_rows",
+    "count_unreadable",
     "count_users",
     "histogram",
     "integer",

@@ -370,7 +370,12 @@ class UnionAlgorithm:
     def _read(self, user: User) -> tuple[KeyValue, ...]:
         """The keys that a user has rows with."""
         _, found = keys_of_users(
-            self._query, _table_of_user(user, self.columns), UserColumns(("user",)), self._schema, memory=MEMORY, directory=None
+            self._query,
+            _table_of_user(user, self.columns),
+            UserColumns(("user",)),
+            self._schema,
+            memory=MEMORY,
+            directory=None,
         )
         return tuple(found)
 

@@ -16,14 +16,11 @@ import numpy as np
 
 from userdp.exact.numbers import short_repr
 from userdp.tables.schema import (
-    Array,
     Boolean,
     Category,
     Cells,
     ColumnType,
     Key,
-    Number,
-    Timestamp,
     microseconds,
     spelled,
 )
@@ -33,7 +30,6 @@ from userdp.tables.values import (
     NUMERIC,
     Plain,
     Rule,
-    bounds_of,
     common,
     converters,
     kind_of,
@@ -45,6 +41,7 @@ from userdp.tables.values import (
     words,
 )
 from userdp.users import values as raw
+from userdp.users.values import Array, Spelling
 
 
 def compare(operands: Sequence[ColumnType], sign: str) -> Rule:
@@ -72,7 +69,8 @@ def compare(operands: Sequence[ColumnType], sign: str) -> Rule:
 def _meet(first: ColumnType, second: ColumnType) -> None:
     """Refuse categories that have no value in common."""
     values = [side.values if isinstance(side, Category) else (side.low,) for side in (first, second)]  # type: ignore[attr-defined]
-    spelling = next((side.spelling for side in (first, second) if getattr(side, "spelling", "doubles") != "doubles"), "doubles")  # type: ignore[attr-defined]
+    spellings = [side.spelling for side in (first, second) if isinstance(side, Category)]
+    spelling: Spelling = next((one for one in spellings if one != "doubles"), "doubles")
     if not set(spelled(values[0], spelling)) & set(spelled(values[1], spelling)):
         shown = [short_repr(sorted(side, key=str)) for side in values]
         raise ValueError(f"these categories have no value in common: {shown[0]} and {shown[1]}")
@@ -138,6 +136,25 @@ def _cell(value: Plain) -> float | int:
         return value.toordinal() - FIRST_DAY.toordinal()
     assert not isinstance(value, str)
     return value
+
+
+def is_missing(operands: Sequence[ColumnType]) -> Rule:
+    """Whether a row's cell has nothing in it; of values that were computed, whether there is none."""
+
+    def vector(cells: Cells) -> Cells:
+        return whole(~cells.valid if cells.status is None else cells.status == raw.MISSING)
+
+    return Rule(Boolean(), vector, lambda a: a is None, strict=False)
+
+
+def is_unreadable(operands: Sequence[ColumnType]) -> Rule:
+    """Whether a row's cell has something in it that is not read."""
+
+    def vector(cells: Cells) -> Cells:
+        status = np.zeros(len(cells), dtype=np.uint8) if cells.status is None else cells.status
+        return whole(status == raw.UNREADABLE)
+
+    return Rule(Boolean(), vector, lambda a: False, strict=False)
 
 
 # --- branches and defaults

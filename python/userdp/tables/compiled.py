@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from userdp.exact.numbers import short_repr
-from userdp.tables.aggregates import Aggregate, Cdf, CountRows, CountUsers, Histogram, Mean, Quantile, Sum, whole_unit
+from userdp.tables.aggregates import (
+    Aggregate,
+    Cdf,
+    CountRows,
+    CountUnreadable,
+    CountUsers,
+    Histogram,
+    Mean,
+    Quantile,
+    Sum,
+    whole_unit,
+)
 from userdp.tables.expressions import Expression, Program
 from userdp.tables.queries import Grouping, KeySet, PerUser, Query
 from userdp.tables.schema import (
@@ -35,7 +46,7 @@ MOST_KNOWN = 2**22
 MOST_UNION_KEYS = 2**12
 """As `SetUnion` takes them."""
 
-Kind = Literal["users", "rows", "sum", "mean", "weighted"]
+Kind = Literal["users", "rows", "sum", "mean", "weighted", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,7 @@ class Statistic:
     max_rows: int | None = None
     shift: int = 0
     ends: tuple[int, int] = (0, 0)  # of sums: what a user's total is clamped to
+    column: str | None = None  # of the table: whose unreadable cells are counted
 
     @property
     def largest(self) -> int:
@@ -126,7 +138,9 @@ class Compiled:
     statistics: tuple[Statistic, ...]  # the users first, where they are counted
     values: tuple[RowValue, ...]
     answers: tuple[Answer, ...]
-    shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of columns of texts: how listed keys are shown
+    shown: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # of columns of texts: how listed keys are shown
 
     @property
     def listed(self) -> int:
@@ -157,7 +171,7 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         _known_column(name, types, "group_by")
     keys, unknown, max_keys, n_keys = _keys(grouping, types)
     shown = _shown(grouping, types) if grouping and grouping.keys is not None else {}
-    made = _Builder(types, largest)
+    made = _Builder(types, schema, grouping is not None, largest)
     answers = tuple(made.answer(name, aggregate) for name, aggregate in query.answers)
     group = grouping.columns if grouping else ()
     columns = [*group, *(name for answer in answers for name in answer.columns)]
@@ -181,7 +195,7 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         query,
         steps,
         types,
-        _read(query, tuple(schema), used),
+        _read(query, tuple(schema), used, [one.column for one in made.statistics if one.column is not None]),
         used,
         group,
         keys,
@@ -224,8 +238,8 @@ def _known_column(name: str, types: Mapping[str, ColumnType], place: str) -> Col
     return types[name]
 
 
-def _read(query: Query, columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
-    """Which of the table's own columns are needed, in the schema's order."""
+def _read(query: Query, columns: Sequence[str], used: Sequence[str], counted: Sequence[str]) -> tuple[str, ...]:
+    """Which of the table's own columns are needed, in the schema's order; those whose cells are counted always are."""
     needed = set(used)
     for step in reversed(query.steps):
         if isinstance(step, PerUser):
@@ -237,7 +251,7 @@ def _read(query: Query, columns: Sequence[str], used: Sequence[str]) -> tuple[st
             if name in needed:
                 needed.discard(name)
                 needed |= set(expression.columns)
-    return tuple(name for name in columns if name in needed)
+    return tuple(name for name in columns if name in needed or name in counted)
 
 
 # --- keys
@@ -326,8 +340,10 @@ def _shown(grouping: Grouping, types: Mapping[str, ColumnType]) -> Mapping[str, 
 class _Builder:
     """Collects the statistics that answers are made of; equal ones are one."""
 
-    def __init__(self, types: Mapping[str, ColumnType], largest: int) -> None:
-        self._types = types
+    def __init__(
+        self, types: Mapping[str, ColumnType], schema: Mapping[str, ColumnType], grouped: bool, largest: int
+    ) -> None:
+        self._types, self._schema, self._grouped = types, schema, grouped
         self._largest = largest
         self.statistics: dict[Statistic, None] = {}
         self.others: list[str] = []  # columns of quantiles, histograms and CDFs
@@ -340,6 +356,11 @@ class _Builder:
             return Answer(name, aggregate, self.users(), None)
         if isinstance(aggregate, CountRows):
             return Answer(name, aggregate, self._rows(aggregate.max_rows), None)
+        if isinstance(aggregate, CountUnreadable):
+            _known_column(aggregate.column, self._schema, name)
+            if self._grouped:
+                raise ValueError(f"{name}: count_unreadable is of the whole table; ask for it without group_by")
+            return Answer(name, aggregate, self._add(Statistic("unreadable", 0, 1, column=aggregate.column)), None)
         column = getattr(aggregate, "column", None)
         if not isinstance(column, str):
             raise TypeError(

@@ -56,7 +56,7 @@ def key_of(query: Compiled, key: KeyValue) -> tuple[Any, ...]:
     for name, part in zip(query.group, key, strict=True):
         kind = getattr(query.types[name], "cell_kind", None)
         # A listed text is shown as it is listed.
-        parts.append(read[kind](part) if kind in read else query.shown.get(name, {}).get(part, part))
+        parts.append(read[kind](part) if kind in read else query.shown.get(name, {}).get(str(part), part))
     return tuple(parts)
 
 

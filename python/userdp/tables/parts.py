@@ -15,8 +15,9 @@ import numpy as np
 
 from userdp.exact.numbers import is_integer, short_repr
 from userdp.tables.patterns import Pattern
-from userdp.tables.schema import Array, Boolean, Category, Cells, ColumnType, Integer, Key
+from userdp.tables.schema import Boolean, Category, Cells, ColumnType, Integer, Key
 from userdp.tables.values import Rule, bounds_of, kind_of, of_texts, places_in, whole, words
+from userdp.users.values import Array
 
 _MICROSECONDS_OF_A_DAY = 86_400_000_000
 _MICROSECONDS_OF_AN_HOUR = 3_600_000_000

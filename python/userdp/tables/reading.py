@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from userdp.exact.numbers import short_repr
-from userdp.users.values import Column, gone, of_arrow, of_native, of_objects, of_pandas, of_polars
+from userdp.users.values import Column, gone, of_arrow, of_native, of_objects
 
 Batch: TypeAlias = "Mapping[str, Column]"
 
@@ -89,8 +89,6 @@ def _other(container: Any, name: str) -> Table:
 class _Frame(Table):
     """A frame in memory."""
 
-    read: Callable[[Any], Column]
-
     @abstractmethod
     def _column(self, place: int) -> Any:
         """The column at a place."""
@@ -111,19 +109,16 @@ class _Frame(Table):
 
     def heads(self, columns: Sequence[str]) -> list[Batch]:
         """Return its head of no rows."""
-        return [
-            {name: self._read(self._slice(self._column(self.names.index(name)), 0, 0)) for name in columns}
-        ]
+        return [{name: self._read(self._slice(self._column(self.names.index(name)), 0, 0)) for name in columns}]
 
     def _read(self, column: Any) -> Column:
-        return type(self).read(column)
+        return of_native(column)
 
 
 class _Pandas(_Frame):
     """A frame of pandas. Of columns that are not named by texts nothing is asked."""
 
     backend = "pandas"
-    read = of_pandas
 
     def __init__(self, frame: Any, name: str) -> None:
         import pandas
@@ -148,7 +143,6 @@ class _Polars(_Frame):
     """A frame of polars."""
 
     backend = "polars"
-    read = of_polars
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -194,7 +188,6 @@ class _Arrow(_Frame):
     """A table or a batch of pyarrow."""
 
     backend = "pyarrow"
-    read = of_arrow
 
     def __init__(self, table: Any, name: str) -> None:
         self._table = table
@@ -304,9 +297,7 @@ class _Dataset(Table):
             # A scan reads up to a GiB ahead of who takes its batches, whatever it is told: one row group at a time.
             pieces = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
             for piece in pieces:
-                for batch in piece.to_batches(
-                    columns=own, batch_size=BATCH_ROWS, schema=fragment.physical_schema
-                ):
+                for batch in piece.to_batches(columns=own, batch_size=BATCH_ROWS, schema=fragment.physical_schema):
                     found = {name: of_arrow(batch.column(name)) for name in own}
                     yield found | self._beside(columns, held, folders, batch.num_rows)
 
@@ -319,19 +310,23 @@ class _Dataset(Table):
             if label not in heads:
                 empty = schema.empty_table()
                 own = {name: of_arrow(empty.column(name)) for name in columns if name in schema.names}
-                heads[label] = own | {name: of_objects([], "folder names", "text") for name in columns if name in folders}
+                heads[label] = own | {
+                    name: of_objects([], "folder names", "text") for name in columns if name in folders
+                }
         if not heads:
             empty = self._dataset.schema.empty_table()
             return [{name: of_arrow(empty.column(name)) for name in columns}]
         return list(heads.values())
 
     @staticmethod
-    def _beside(columns: Sequence[str], held: set[str], folders: Mapping[str, Any], rows: int) -> Batch:
+    def _beside(columns: Sequence[str], held: set[str], folders: Mapping[str, Any], rows: int) -> dict[str, Column]:
         """Columns that a file has not: of what its folder says, or missing."""
         found = {}
         for name in columns:
             if name not in held:
-                found[name] = of_objects([folders[name]] * rows, "folder names", "text") if name in folders else gone(rows)
+                found[name] = (
+                    of_objects([folders[name]] * rows, "folder names", "text") if name in folders else gone(rows)
+                )
         return found
 
 

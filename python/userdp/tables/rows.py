@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,8 +21,8 @@ from userdp.tables.compiled import Answer, Compiled, Kind, Statistic, Step, limi
 from userdp.tables.per_user import apply_per_user, rows_of
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.reading import Batch, Table
-from userdp.tables.schema import Category, Cells, ColumnType, Key, Mask
-from userdp.users.values import VALUE, Spelling, of_objects
+from userdp.tables.schema import Category, Cells, ColumnType, Key
+from userdp.users.values import UNREADABLE, VALUE, Mask, Spelling, of_objects
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -113,23 +113,29 @@ def add_up(
     sums = _core.TableSums(len(query.values), memory=memory, directory=directory)
     bins = [bins_of(answer, query.types) for answer in query.answers if not answer.aggregate.of_keys]
     splits = [_Splits(one, _core.TableSums(0, memory=memory, directory=directory), query) for one in bins]
-    present = np.zeros(0, dtype=np.bool_)  # by the number of a user
-    for owners, chosen in _complete(query, table, user, schema, users):
-        if len(users) > len(present):
-            present = np.append(present, np.zeros(len(users), dtype=np.bool_))
-        present[owners] = True
+    present, flags = Flags(), {one: Flags() for one in query.statistics if one.column is not None}
+    for owners, chosen in _complete(query, table, user, schema, users, flags):
+        present.mark(owners, len(users))
         of_keys = keys.codes(chosen, len(owners))
-        if query.statistics:
+        if len(query.statistics) > len(flags):
             values = [_integers(chosen[value.column], value) for value in query.values]
             sums.add(owners, of_keys, values)
         for split in splits:
             split.add(owners, of_keys, chosen)
     drawn = secrets.token_bytes(32) if coins is None else coins
-    return _summed(query, users, keys, sums, splits, int(present.sum()), drawn)
+    found = _summed(query, users, keys, sums, splits, present.count, drawn)
+    unreadable = {one: np.array([flag.count], dtype=np.int64) for one, flag in flags.items()}
+    return replace(found, columns={**found.columns, **unreadable})
 
 
 def keys_of_users(
-    query: Compiled, table: Table, user: UserColumns, schema: Mapping[str, ColumnType], *, memory: int, directory: str | None
+    query: Compiled,
+    table: Table,
+    user: UserColumns,
+    schema: Mapping[str, ColumnType],
+    *,
+    memory: int,
+    directory: str | None,
 ) -> tuple[KeysOfUsers, list[KeyValue]]:
     """Read a table once: which users have which keys, and what the codes of keys stand for."""
     users, keys = _core.TableIndex(), _Keys(query)
@@ -140,11 +146,34 @@ def keys_of_users(
     return KeysOfUsers(users, keys.index, rows, order), [listed[place] for place in places.tolist()]
 
 
+class Flags:
+    """A mark for each user, by number."""
+
+    def __init__(self) -> None:
+        self._marks = np.zeros(0, dtype=np.bool_)
+
+    def mark(self, owners: Codes, users: int) -> None:
+        """Mark some of so many users."""
+        if users > len(self._marks):
+            self._marks = np.append(self._marks, np.zeros(users, dtype=np.bool_))
+        self._marks[owners] = True
+
+    @property
+    def count(self) -> int:
+        """How many users are marked."""
+        return int(self._marks.sum())
+
+
 def _complete(
-    query: Compiled, table: Table, user: UserColumns, schema: Mapping[str, ColumnType], users: Any
+    query: Compiled,
+    table: Table,
+    user: UserColumns,
+    schema: Mapping[str, ColumnType],
+    users: Any,
+    flags: Mapping[Statistic, Flags] | None = None,
 ) -> Iterator[tuple[Codes, dict[str, Cells]]]:
     """The users of the rows that have all values which are needed, and these, batch by batch."""
-    for codes, cells in _batches(query, table, user, schema, users):
+    for codes, cells in _batches(query, table, user, schema, users, flags or {}):
         kept = np.ones(len(codes), dtype=np.bool_)
         for name in query.used:
             kept &= cells[name].valid
@@ -165,8 +194,9 @@ def _summed(
         "prf_key": coins,
     }
     columns: Sequence[Integers] = []
-    if query.statistics:
-        occupied, columns = sums.bounded(**rule, columns=[_column(one, query) for one in query.statistics])
+    counted = [one for one in query.statistics if one.column is None]
+    if counted:
+        occupied, columns = sums.bounded(**rule, columns=[_column(one, query) for one in counted])
         if query.unknown and query.keys is None:
             listed = [listed[place] for place in place_of[occupied].tolist()]
             place_of = np.full(len(place_of), -1, dtype=np.int64)
@@ -176,7 +206,7 @@ def _summed(
             places = place_of[occupied]
             columns = [_at(column, places, len(listed)) for column in columns]
     found = {split.bins.answer.name: split.split(rule, place_of, len(listed)) for split in splits}
-    return Sums(listed, dict(zip(query.statistics, columns, strict=True)), found, present)
+    return Sums(listed, dict(zip(counted, columns, strict=True)), found, present)
 
 
 def _at(column: Integers, places: Integers, count: int) -> Integers:
@@ -259,14 +289,19 @@ def _column(one: Statistic, query: Compiled) -> tuple[Any, ...]:
 
 
 def _batches(
-    query: Compiled, table: Table, user: UserColumns, schema: Mapping[str, ColumnType], users: Any
+    query: Compiled,
+    table: Table,
+    user: UserColumns,
+    schema: Mapping[str, ColumnType],
+    users: Any,
+    flags: Mapping[Statistic, Flags],
 ) -> Iterator[tuple[Codes, dict[str, Cells]]]:
     """The users and the cells of the rows that the steps leave, batch by batch."""
     steps = query.steps
     place = next((place for place, step in enumerate(steps) if step.per_user is not None), None)
     first = steps if place is None else steps[:place]
     batches = (
-        _stepped(*_read(batch, user, query.columns, schema, users), first)
+        _stepped(*_read(batch, user, query.columns, schema, users, flags), first)
         for batch in table.batches(list(dict.fromkeys((*query.columns, *user.columns))))
     )
     if place is None:
@@ -276,11 +311,22 @@ def _batches(
 
 
 def _read(
-    batch: Batch, user: UserColumns, columns: Sequence[str], schema: Mapping[str, ColumnType], users: Any
+    batch: Batch,
+    user: UserColumns,
+    columns: Sequence[str],
+    schema: Mapping[str, ColumnType],
+    users: Any,
+    flags: Mapping[Statistic, Flags],
 ) -> tuple[Codes, dict[str, Cells]]:
+    """The rows that are somebody's, and marks on the users who have unreadable cells."""
     codes, owned = user_codes(batch, user, users)
     cells = {name: schema[name].read(batch[name], name).taken(owned) for name in columns}
-    return codes[owned], cells
+    codes = codes[owned]
+    for one, marks in flags.items():
+        status = cells[str(one.column)].status
+        assert status is not None
+        marks.mark(codes[status == UNREADABLE], len(users))
+    return codes, cells
 
 
 def _stepped(codes: Codes, cells: dict[str, Cells], steps: Sequence[Step]) -> tuple[Codes, dict[str, Cells]]:

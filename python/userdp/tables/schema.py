@@ -140,7 +140,7 @@ class Number(ColumnType):
     decimal: str | None = field(default=None, repr=False)
     thousands: str | None = field(default=None, repr=False)
     kind: ClassVar[str] = "number"
-    reads: ClassVar[str] = "number"  # type: ignore[misc]
+    reads: ClassVar[str] = "number"
 
     @property
     def unit(self) -> float:
@@ -167,7 +167,7 @@ class Integer(ColumnType):
     decimal: str | None = field(default=None, repr=False)
     thousands: str | None = field(default=None, repr=False)
     kind: ClassVar[str] = "integer"
-    reads: ClassVar[str] = "integer"  # type: ignore[misc]
+    reads: ClassVar[str] = "integer"
 
     def read(self, column: raw.Column, name: str) -> Cells:
         """Whole numbers, clamped to the bounds; all else is none."""
@@ -184,7 +184,7 @@ class Boolean(ColumnType):
 
     default: bool | None = None
     kind: ClassVar[str] = "boolean"
-    reads: ClassVar[str] = "boolean"  # type: ignore[misc]
+    reads: ClassVar[str] = "boolean"
 
     def read(self, column: raw.Column, name: str) -> Cells:
         """Bools, 1 and 0, and words for them; all else is none."""
@@ -201,7 +201,7 @@ class Category(ColumnType):
     default: int | str | None = None
     spelling: Spelling = field(default="doubles", repr=False)
     kind: ClassVar[str] = "category"
-    reads: ClassVar[str] = "text"  # type: ignore[misc]
+    reads: ClassVar[str] = "text"
 
     @property
     def sentence(self) -> str:
@@ -243,7 +243,8 @@ def spelled(values: Sequence[int | str | bool], spelling: Spelling, width: int =
     places, status, texts = raw.of_objects(list(values)).cells.interned(spelling)
     filled = [_filled(text, width) for text in texts]
     return [
-        filled[place] if lack == raw.VALUE else None for place, lack in zip(places.tolist(), status.tolist(), strict=True)
+        filled[place] if lack == raw.VALUE else None
+        for place, lack in zip(places.tolist(), status.tolist(), strict=True)
     ]
 
 
@@ -256,9 +257,11 @@ def item_of(value: Any) -> int | str | None:
     """The integer or text that a public value is; bools and whole floats are integers. None for all else."""
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, (bool, np.bool_)) or is_integer(value):
-        whole = int(value)
-    elif isinstance(value, (float, np.floating)) and float(value).is_integer():
+    if (
+        isinstance(value, (bool, np.bool_))
+        or is_integer(value)
+        or (isinstance(value, (float, np.floating)) and float(value).is_integer())
+    ):
         whole = int(value)
     else:
         return None
@@ -329,7 +332,7 @@ class Timestamp(ColumnType):
     default: datetime.datetime | None = None
     format: str | None = field(default=None, repr=False)
     kind: ClassVar[str] = "timestamp"
-    reads: ClassVar[str] = "time"  # type: ignore[misc]
+    reads: ClassVar[str] = "time"
 
     @property
     def sentence(self) -> str:

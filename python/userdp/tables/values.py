@@ -20,21 +20,19 @@ import numpy.typing as npt
 from userdp.exact.numbers import exact_number, is_integer, short_repr
 from userdp.tables.schema import (
     DEFAULT_STEPS,
-    Array,
     Boolean,
     Category,
     Cells,
     ColumnType,
     Integer,
     Key,
-    Mask,
     Number,
     Timestamp,
     microseconds,
     spelled,
     time_of,
 )
-from userdp.users.values import LARGEST_WHOLE
+from userdp.users.values import LARGEST_WHOLE, Array, Mask
 
 Plain: TypeAlias = "int | float | str | bool | datetime.date | datetime.datetime"
 

@@ -97,8 +97,8 @@ def refused(column: Column, name: str, kind: str, needed: str) -> TypeError | No
         return None
     cure = f"; {_CURES[column.family]}" if column.family in _CURES else ""
     return TypeError(
-        f"{name} is of type {column.dtype}, and {needed} can be read of none of its values: it reads {READS[kind]}{cure} "
-        "(docs/reading.md)"
+        f"{name} is of type {column.dtype}, and {needed} can be read of none of its values: it reads {READS[kind]}"
+        f"{cure} (docs/reading.md)"
     )
 
 
@@ -221,7 +221,9 @@ def _of_datetime(value: Any) -> Form:
     hour, minute, second, part = (read(value) for read in _CLOCK)
     time = (datetime.date.toordinal(value) - _EPOCH) * _DAY + ((hour * 60 + minute) * 60 + second) * 10**6 + part
     if zone is not None:
-        offset = _offset(zone, datetime.date.fromordinal(datetime.date.toordinal(value)), (hour, minute, second, part), value)
+        offset = _offset(
+            zone, datetime.date.fromordinal(datetime.date.toordinal(value)), (hour, minute, second, part), value
+        )
         if offset is None:
             return _ODD
         time -= offset
@@ -452,7 +454,7 @@ def _typed(values: Array, missing: Mask | None) -> _core.Column:
     return _core.Column.unreadable(len(values))
 
 
-def _as(values: Array, dtype: Any) -> Array:
+def _as(values: Array, dtype: Any) -> Any:
     return np.ascontiguousarray(values.astype(dtype, copy=False))
 
 
@@ -640,7 +642,7 @@ def _missing(array: Any) -> Mask | None:
     ].astype(np.bool_)
 
 
-def _fixed(array: Any, dtype: Any) -> Array:
+def _fixed(array: Any, dtype: Any) -> Any:
     """The values of a column whose values have one length; of rows without one whatever stands there."""
     if not len(array):
         return np.zeros(0, dtype=dtype)
