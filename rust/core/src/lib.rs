@@ -6,7 +6,7 @@
 //!   privacy levels)
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
 //!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and
-//!   count vectors by rank)
+//!   count vectors by rank), [`reading`] (cells of files, each told by its own bytes)
 //! * 2: [`composition`] (privacy loss distributions and their products, from both sides), [`divergence`] (hockey-stick and
 //!   the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
 //!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where distributions overlap)
@@ -33,6 +33,7 @@ pub mod memory;
 pub mod pmf;
 pub mod protocol;
 pub mod public;
+pub mod reading;
 pub mod rng;
 pub mod sampler;
 pub mod score;

@@ -1,0 +1,3 @@
+//! What tables are read from: cells of files, each told by its own bytes.
+
+pub mod csv;
