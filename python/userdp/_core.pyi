@@ -611,6 +611,30 @@ class JointRows:
     ) -> npt.NDArray[np.int64]: ...
 
 @final
+class CsvReader:
+    def __new__(
+        cls,
+        content: npt.NDArray[np.uint8],
+        *,
+        separator: int,
+        quote: str,
+        escape: bool,
+        missing: Sequence[bytes],
+        letters: Sequence[bytes | None] | None = None,
+        width: int | None = None,
+    ) -> CsvReader: ...
+    @property
+    def names(self) -> list[bytes]: ...
+    @property
+    def separator(self) -> int: ...
+    def steps(self) -> int: ...
+    def batch(
+        self, columns: Sequence[int], rows: int, *, lines: bool = False
+    ) -> tuple[
+        list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]], int, tuple[int, int], list[npt.NDArray[np.uint64]]
+    ]: ...
+
+@final
 class TableIndex:
     def __new__(cls) -> TableIndex: ...
     def __len__(self) -> int: ...

@@ -47,6 +47,8 @@ class Table(ABC):
 
 def table_of(container: Any, name: str = "frame") -> Table:
     """A table of any accepted kind; refused by its kind and the names of its columns."""
+    if isinstance(container, Table):
+        return container
     if isinstance(container, (list, tuple)):
         if not container:
             raise ValueError(f"{name} is an empty list; give at least one batch, which may have no rows")

@@ -20,6 +20,7 @@ mod grouped;
 mod local;
 mod matrix;
 mod public;
+mod reading_csv;
 mod rows;
 mod run;
 mod sampler;
@@ -78,6 +79,8 @@ mod _core {
     use crate::matrix::PyPmfMatrix;
     #[pymodule_export]
     use crate::public::{PyPublicSeed, quantized_masses};
+    #[pymodule_export]
+    use crate::reading_csv::PyCsvReader;
     #[pymodule_export]
     use crate::rows::PyRowsOfUsers;
     #[pymodule_export]
