@@ -36,10 +36,11 @@ BLANKS = "".join(map(chr, [*range(0x21), 0x7F, 0x85, 0xA0, 0x1680, *range(0x2000
 )
 """What is stripped from the ends of names and of cells that are compared with the words for missing."""
 
-_SINGLE = """ascii cp1125 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp437 cp775 cp850 cp852 cp855
-cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp866 cp869 hp_roman8 iso8859_1 iso8859_2 iso8859_3 iso8859_4 iso8859_5
-iso8859_6 iso8859_7 iso8859_8 iso8859_9 iso8859_10 iso8859_11 iso8859_13 iso8859_14 iso8859_15 iso8859_16 koi8_r kz1048
-mac_cyrillic mac_greek mac_iceland mac_latin2 mac_roman mac_turkish ptcp154 tis_620"""
+_SINGLE = """ascii cp1006 cp1125 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp437 cp720 cp737
+cp775 cp850 cp852 cp855 cp856 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp866 cp869 cp874 hp_roman8 iso8859_1
+iso8859_2 iso8859_3 iso8859_4 iso8859_5 iso8859_6 iso8859_7 iso8859_8 iso8859_9 iso8859_10 iso8859_11 iso8859_13
+iso8859_14 iso8859_15 iso8859_16 koi8_r koi8_t koi8_u kz1048 mac_arabic mac_croatian mac_cyrillic mac_farsi mac_greek
+mac_iceland mac_latin2 mac_roman mac_romanian mac_turkish palmos ptcp154 tis_620"""
 SINGLE_BYTE = frozenset(_SINGLE.split())
 SEVERAL_BYTES = frozenset(("cp949", "euc_jis_2004", "euc_jisx0213", "euc_jp", "euc_kr", "gb2312"))
 """Whose characters have no byte in them that may separate cells."""
@@ -48,7 +49,7 @@ BYTES_IN_PAIRS = frozenset(_PAIRS.split())
 """Whose characters may have bytes such as those of a backslash and a bar as their second ones."""
 UNITS = {"utf_16": 2, "utf_16_le": 2, "utf_16_be": 2, "utf_32": 4, "utf_32_le": 4, "utf_32_be": 4}
 """Bytes of a unit, in encodings in which a line end is more than one byte."""
-ENCODINGS = "utf-8, utf-16, utf-32, ascii, latin-1, cp1252 and other code pages, iso8859, koi8-r, mac, euc, gb18030, "
+ENCODINGS = "utf-8, utf-16, utf-32, ascii, latin-1, cp1252 and other code pages, iso8859, koi8, mac, euc, gb18030, "
 ENCODINGS += "gbk, big5, shift_jis, cp932, cp949 and johab"
 CHUNK = 2**20
 
