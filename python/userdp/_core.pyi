@@ -11,6 +11,7 @@ __all__ = [
     "Categorical",
     "Coin",
     "Composed",
+    "CsvReader",
     "DiscreteGaussian",
     "DiscreteLaplaceTables",
     "ExponentialRate",

@@ -53,8 +53,7 @@ fn slow_row(bytes: &[u8], start: usize, quote: Quote, escape: bool) -> Option<(V
     let at = |place: usize| bytes.get(place).copied();
     let ends = |place: usize| match (at(place), at(place + 1)) {
         (None, _) => Some(place),
-        (Some(b'\n'), _) => Some(place + 1),
-        (Some(b'\r'), None) => Some(place + 1),
+        (Some(b'\n'), _) | (Some(b'\r'), None) => Some(place + 1),
         (Some(b'\r'), Some(b'\n')) => Some(place + 2),
         _ => None,
     };
@@ -113,7 +112,7 @@ fn slow_row(bytes: &[u8], start: usize, quote: Quote, escape: bool) -> Option<(V
 fn slow(bytes: &[u8], quote: Quote, escape: bool, width: usize) -> (Vec<Vec<Vec<u8>>>, Vec<u64>) {
     let (mut rows, mut out, mut start) = (Vec::new(), Vec::new(), 0);
     while start < bytes.len() {
-        let line = 1 + bytes[..start].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let line = bytes[..start].split(|&byte| byte == b'\n').count() as u64;
         let next_line = bytes[start..]
             .iter()
             .position(|&byte| byte == b'\n')

@@ -15,6 +15,9 @@ type Texts<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
 /// Of rows: first line and number of cells; of lines that are none: the malformed and the long ones.
 type Lines<'py> = [Bound<'py, PyArray1<u64>>; 4];
 
+/// Columns, how many rows there are, lines left out as malformed and as too long, and the numbers of lines.
+type Rows<'py> = (Vec<Texts<'py>>, usize, (u64, u64), Lines<'py>);
+
 /// A CSV file that is read where it is, from its first row on.
 #[pyclass(frozen, name = "CsvReader", module = "userdp._core")]
 pub(crate) struct PyCsvReader {
@@ -87,7 +90,7 @@ impl PyCsvReader {
         columns: Items<usize>,
         rows: usize,
         lines: bool,
-    ) -> PyResult<(Vec<Texts<'py>>, usize, (u64, u64), Lines<'py>)> {
+    ) -> PyResult<Rows<'py>> {
         let bytes = self.content.bind(py).try_readonly()?;
         let bytes = bytes.as_slice()?;
         let mut guard = locked(py, &self.reader)?;

@@ -329,9 +329,8 @@ impl Reader {
     fn skip_empty_lines(&mut self, bytes: &[u8], counted: bool) {
         loop {
             let passed = match bytes.get(self.position..) {
-                Some([b'\n', ..]) => 1,
+                Some([b'\n', ..] | [b'\r']) => 1,
                 Some([b'\r', b'\n', ..]) => 2,
-                Some([b'\r']) => 1,
                 _ => return,
             };
             self.steps += 1;
