@@ -287,6 +287,14 @@ def test_missing_words() -> None:
     )
 
 
+def test_words_for_missing_are_compared_with_what_a_cell_says() -> None:
+    """Not with its bytes, which in UTF-8 would be another text."""
+    data = "id,x\n1,\u00e9\n".encode()
+    assert read(data, missing=["\u00e9"]) == [["1", ""]]
+    assert read(data, missing=["\u00e9"], encoding="gbk") == [["1", "\u8305"]]
+    assert read(data, missing=["\u8305"], encoding="gbk") == [["1", ""]]
+
+
 def test_many_rows_are_the_same_in_batches() -> None:
     cells = [b"x" * (number % 7) for number in range(2**20 + 5)]
     table = read_csv(io.BytesIO(b"id,x\n1," + b"\n1,".join(cells)))

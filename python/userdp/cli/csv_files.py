@@ -90,6 +90,8 @@ def csv_table(path: Path, options: argparse.Namespace) -> CsvTable:
         given["escape"] = "\\"  # as shells without quotes for it make people write
     try:
         return read_csv(sys.stdin.buffer if path == STANDARD_INPUT else path, **given)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from None
     except (TypeError, ValueError) as error:
         message = str(error)
         option = next((name for name in OPTIONS if message.startswith((f"{name} ", f"{name}:"))), None)

@@ -320,7 +320,10 @@ class _Options:
                 separator=ord(self.separator),
                 quote=self.quote,
                 escape=self.escape is not None,
-                missing=[word.encode() for word in self.missing],
+                # Cells that are not UTF-8 yet are compared when they are.
+                missing=[]
+                if self.codec in SEVERAL_BYTES | BYTES_IN_PAIRS
+                else [word.encode() for word in self.missing],
                 letters=_letters(self.codec) if self.codec in SINGLE_BYTE else None,
                 width=None if self.names is None else len(self.names),
             )
