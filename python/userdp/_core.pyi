@@ -12,6 +12,7 @@ __all__ = [
     "Coin",
     "Column",
     "Composed",
+    "CsvReader",
     "DiscreteGaussian",
     "DiscreteLaplaceTables",
     "ExponentialRate",
@@ -612,6 +613,30 @@ class JointRows:
     def moment_sum(
         self, radius: int, grid: float, constant: bool, progress: _Progress = None
     ) -> npt.NDArray[np.int64]: ...
+
+@final
+class CsvReader:
+    def __new__(
+        cls,
+        content: npt.NDArray[np.uint8],
+        *,
+        separator: int,
+        quote: str,
+        escape: bool,
+        missing: Sequence[bytes],
+        letters: Sequence[bytes | None] | None = None,
+        width: int | None = None,
+    ) -> CsvReader: ...
+    @property
+    def names(self) -> list[bytes]: ...
+    @property
+    def separator(self) -> int: ...
+    def steps(self) -> int: ...
+    def batch(
+        self, columns: Sequence[int], rows: int, *, lines: bool = False
+    ) -> tuple[
+        list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]], int, tuple[int, int], list[npt.NDArray[np.uint64]]
+    ]: ...
 
 @final
 class TableIndex:

@@ -105,31 +105,19 @@ def _rows(path: Path, columns: Sequence[str]) -> Places:
 
 
 def _of_csv(path: Path, columns: Sequence[str]) -> Places:
-    # Line ends within quotes belong to a value.
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            header = next(reader, [])
-            places = _places(path, header, columns)
-            for row in reader:
-                if not row:
-                    continue  # an empty line; an empty text is in quotes
-                if len(row) != len(header):
-                    raise ValueError(f"{path}, line {reader.line_num}: expected {len(header)} values; got {len(row)}")
-                yield f"{path}, line {reader.line_num}", [row[place] for place in places]
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8: {error}") from None
-        except csv.Error as error:
-            raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    from userdp.tables import read_csv
+
+    table = read_csv(path)
+    _check_names(path, table.names, columns)
+    return ((f"{path}, line {line}", cells) for line, cells in table.public_rows(columns))
 
 
-def _places(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
-    if sorted(header) != sorted(columns):
+def _check_names(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
+    if sorted(names) != sorted(columns):
         raise ValueError(
             f"{path}: the columns must be those of --group-by, {', '.join(columns)}, named in the first row; got "
-            f"{short_repr(', '.join(header))}"
+            f"{short_repr(', '.join(names))}"
         )
-    return [list(header).index(name) for name in columns]
 
 
 def _of_objects(path: Path, found: Iterable[Any], columns: Sequence[str]) -> Places:

@@ -35,7 +35,7 @@ class Table(ABC):
     backend: str | None = None
     """The library whose frames answers come in: that of the table, where it makes frames in memory."""
 
-    caveat: str | None = None
+    dialect: str | None = None
     """What is public of how the table is read, in a sentence."""
 
     @abstractmethod

@@ -31,6 +31,8 @@ DEFAULT_STEPS = 2**20
 MOST_CATEGORIES = 2**20
 MOST_KEY_VALUES = 2**22
 MOST_WIDTH = 64
+THOUSANDS = (".", ",", "'", "_", " ", "\u00a0", "\u202f", "\u2019")
+"""What may stand between groups of three digits."""
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
 DAY = 86_400_000_000
@@ -453,8 +455,8 @@ def _marks(decimal: Any, thousands: Any) -> tuple[str | None, str | None]:
     """How texts write numbers beside the usual way; None for that way."""
     if decimal not in (".", ","):
         raise ValueError(f"decimal must be '.' or ','; got {short_repr(decimal)}")
-    if thousands is not None and thousands not in (",", "'", "_", " ", "."):
-        raise ValueError(f"thousands must be one of , ' _ . or a space, or None; got {short_repr(thousands)}")
+    if thousands is not None and thousands not in THOUSANDS:
+        raise ValueError(f"thousands must be one of {', '.join(map(repr, THOUSANDS))}; got {short_repr(thousands)}")
     if thousands == decimal or (thousands == "." and decimal == ","):
         raise ValueError(
             f"decimal={decimal!r} and thousands={thousands!r} are two readings of 1.500, of which a column may have "

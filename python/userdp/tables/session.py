@@ -717,7 +717,7 @@ def _spelled(kind: Any, exact: bool) -> Any:
 def _reads(query: Compiled, schema: Schema, table: Rows) -> dict[str, str]:
     """What is read of the table's columns, in public sentences."""
     facts = {f"Read of {name}": schema[name].sentence for name in query.columns}
-    return facts if table.caveat is None else {**facts, "Read by": table.caveat}
+    return facts if table.dialect is None else {**facts, "Read by": table.dialect}
 
 
 def _number(value: Fraction | LogRatio) -> Fraction:

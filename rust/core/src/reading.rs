@@ -6,7 +6,7 @@
 //! number, and nothing that is read asks which of these a cell was.
 
 pub mod column;
-
+pub mod csv;
 pub mod numbers;
 pub mod texts;
 pub mod times;
@@ -110,9 +110,8 @@ pub fn number(cell: Cell<'_>, marks: Marks) -> Result<f64, Lack> {
         Cell::Float(value) => Ok(value + 0.0),
         Cell::Decimal(text) => Ok(numbers::double(text.as_bytes())),
         Cell::Text(text) => with_text(text, |bare| texts::number(bare, marks)),
-        Cell::Bytes(bytes) => {
-            unreadable(texts::of_bytes(bytes)).and_then(|text| with_text(text, |bare| texts::number(bare, marks)))
-        }
+        Cell::Bytes(bytes) => unreadable(texts::of_bytes(bytes))
+            .and_then(|text| with_text(text, |bare| texts::number(bare, marks))),
         _ => Err(Lack::Unreadable),
     }
 }
@@ -124,7 +123,11 @@ pub fn number(cell: Cell<'_>, marks: Marks) -> Result<f64, Lack> {
 #[allow(clippy::cast_possible_truncation)]
 pub fn whole(cell: Cell<'_>, marks: Marks) -> Result<i64, Lack> {
     let x = number(cell, marks)?;
-    if x.is_finite() && x != x.trunc() { Err(Lack::Unreadable) } else { Ok(x.clamp(-numbers::TOP, numbers::TOP) as i64) }
+    if x.is_finite() && x != x.trunc() {
+        Err(Lack::Unreadable)
+    } else {
+        Ok(x.clamp(-numbers::TOP, numbers::TOP) as i64)
+    }
 }
 
 /// The number of a cell as a whole number from 0 to 2^64 - 1: rounded up, clamped, and with all its digits where it is

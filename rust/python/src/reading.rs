@@ -43,11 +43,14 @@ fn made(values: Values, missing: Missing<'_>, marks: Marks) -> PyResult<PyColumn
 
 /// How texts write numbers: one byte, and one byte or nothing.
 fn marks_of(decimal: &str, thousands: Option<&str>, point: bool) -> PyResult<Marks> {
-    let byte = |text: &str| match text.as_bytes() {
-        [byte] => Ok(*byte),
-        _ => Err(PyValueError::new_err("marks of numbers are single characters")),
+    let wrong = || PyValueError::new_err("marks of numbers are single characters");
+    let [decimal] = decimal.as_bytes() else { return Err(wrong()) };
+    let thousands = match thousands.map(|text| (text.chars().next(), text.chars().count())) {
+        Some((Some(mark), 1)) => Some(mark),
+        None => None,
+        Some(_) => return Err(wrong()),
     };
-    Ok(Marks { decimal: byte(decimal)?, thousands: thousands.map(byte).transpose()?, point })
+    Ok(Marks { decimal: *decimal, thousands, point })
 }
 
 fn spelling_of(spelling: &str) -> PyResult<Spelling> {
@@ -171,8 +174,11 @@ impl PyColumn {
         thousands: Option<&str>,
     ) -> PyResult<Self> {
         let marks = marks_of(decimal, thousands, decimal == ".")?;
-        let values =
-            Values::Texts { bytes: content.as_slice()?.to_vec(), offsets: offsets.as_slice()?.to_vec(), binary };
+        let values = Values::Texts {
+            bytes: content.as_slice()?.to_vec(),
+            offsets: offsets.as_slice()?.to_vec(),
+            binary,
+        };
         made(values, missing, marks)
     }
 
@@ -324,9 +330,8 @@ fn pushed(objects: &mut Objects, cell: Cell<'_>) -> PyResult<()> {
 fn time_of(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     let py = value.py();
     static CLASSES: PyOnceLock<(Py<PyType>, Py<PyType>)> = PyOnceLock::new();
-    let (date, datetime) = CLASSES.get_or_init(py, || {
-        (py.get_type::<PyDate>().unbind(), py.get_type::<PyDateTime>().unbind())
-    });
+    let (date, datetime) =
+        CLASSES.get_or_init(py, || (py.get_type::<PyDate>().unbind(), py.get_type::<PyDateTime>().unbind()));
     let kind = value.get_type();
     let clock = kind.is(datetime);
     if !clock && !kind.is(date) {

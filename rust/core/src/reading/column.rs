@@ -1,9 +1,9 @@
 //! Columns by what they physically are, read value by value.
 
 use super::{
-    Cell, Lack, Owner, Spelling, boolean,
+    Cell, Lack, Owner, Spelling, boolean, number,
     numbers::Marks,
-    number, owner, point, time,
+    owner, point, time,
     times::{self, Format, Unit},
     write_text,
 };
@@ -318,7 +318,10 @@ impl Column {
         match &values {
             Values::Texts { bytes, offsets, .. } => {
                 let inside = offsets.first().is_some_and(|&first| first >= 0)
-                    && offsets.last().and_then(|&last| usize::try_from(last).ok()).is_some_and(|last| last <= bytes.len())
+                    && offsets
+                        .last()
+                        .and_then(|&last| usize::try_from(last).ok())
+                        .is_some_and(|last| last <= bytes.len())
                     && offsets.is_sorted();
                 if !inside {
                     return wrong("offsets", "must not decrease, and be from 0 to the length of the bytes");
@@ -345,9 +348,10 @@ impl Column {
     pub fn len(&self) -> usize {
         match &self.values {
             Values::Bools(values) => values.len(),
-            Values::Integers(values) | Values::Times(values, _) | Values::Clocks(values, _) | Values::Coded(values, _) => {
-                values.len()
-            }
+            Values::Integers(values)
+            | Values::Times(values, _)
+            | Values::Clocks(values, _)
+            | Values::Coded(values, _) => values.len(),
             Values::Unsigned(values) => values.len(),
             Values::Floats(values) => values.len(),
             Values::Decimals { bytes, width, .. } => bytes.len() / width,
@@ -375,8 +379,12 @@ impl Column {
             Values::Floats(values) if values[row].is_nan() => then(Cell::Missing),
             Values::Floats(values) => then(Cell::Float(values[row])),
             Values::Times(values, _) if values[row] == i64::MIN => then(Cell::Missing),
-            Values::Times(values, unit) => then(times::instant(values[row], *unit).map_or(Cell::Odd, Cell::Time)),
-            Values::Clocks(values, unit) => then(times::clock(values[row], *unit).map_or(Cell::Odd, Cell::Clock)),
+            Values::Times(values, unit) => {
+                then(times::instant(values[row], *unit).map_or(Cell::Odd, Cell::Time))
+            }
+            Values::Clocks(values, unit) => {
+                then(times::clock(values[row], *unit).map_or(Cell::Odd, Cell::Clock))
+            }
             Values::Decimals { bytes, width, scale } => {
                 let unscaled = BigInt::from_signed_bytes_le(&bytes[row * width..][..*width]);
                 let text = format!("{unscaled}e{}", -i64::from(*scale));
