@@ -94,11 +94,11 @@ def test_lists(ask: Ask) -> None:
 
 
 FILES = {
-    "keys.csv": "year,town\n2019,north\n\n2020,\n2021,a\n",
-    "crlf.csv": "\ufefftown,year\r\nnorth,2019\r\n,2020\r\na,2021\r\n",
-    "sep.csv": 'sep=;\r\nyear;town\r\n2019;north\r\n2020;""\r\n2021;a\r\n',
-    "keys.json": '[["north", 2019], ["", 2020], ["a", 2021]]',
-    "objects.json": '[{"year": 2019, "town": "north"}, {"town": "", "year": "2020"}, {"town": "a", "year": 2021}]',
+    "keys.csv": "year,town\n2019,north\n\n2020,b\n2021,a\n",
+    "crlf.csv": "\ufefftown,year\r\nnorth,2019\r\nb,2020\r\na,2021\r\n",
+    "sep.csv": 'sep=;\r\nyear;town\r\n2019;north\r\n2020;"b"\r\n2021;a\r\n',
+    "keys.json": '[["north", 2019], ["b", 2020], ["a", 2021]]',
+    "objects.json": '[{"year": 2019, "town": "north"}, {"town": "b", "year": "2020"}, {"town": "a", "year": 2021}]',
 }
 
 
@@ -109,10 +109,10 @@ def test_files_of_keys_of_two_columns(ask: Ask, name: str) -> None:
     else:
         import pandas as pd
 
-        pd.DataFrame({"year": [2019, 2020, 2021], "town": ["north", "", "a"]}).to_parquet(name)
+        pd.DataFrame({"year": [2019, 2020, 2021], "town": ["north", "b", "a"]}).to_parquet(name)
     near(
         counts(ask, "--group-by", "town,year", "--keys", name),
-        {("north", 2019): 100, ("", 2020): 0, ("a", 2021): 0},
+        {("north", 2019): 100, ("b", 2020): 0, ("a", 2021): 0},
     )
 
 
@@ -194,19 +194,18 @@ def test_in_a_process_of_its_own(ask: Ask) -> None:
         (["--group-by", "town", "--keys", "none.txt"], "--keys: none.txt: No such file"),
         (
             ["--group-by", "year", "--keys", "2019,late"],
-            "--keys: 'late' is no whole number, as the schema says of 'year'",
+            "--keys: 'late' is not read as an integer, which the schema says of 'year'",
         ),
-        (["--group-by", "size", "--keys", "xl"], "--keys: 'xl' is none of"),
-        (["--group-by", "member", "--keys", "maybe"], "--keys: 'maybe' is neither true nor false"),
-        (["--group-by", "day", "--keys", "31.1.2024"], "--keys: '31.1.2024' is no date such as"),
-        (["--group-by", "time", "--keys", "noon"], "--keys: 'noon' is no time such as"),
-        (["--group-by", "time", "--keys", "2024-01-01T00:00+01:00"], "without a time zone"),
+        (["--group-by", "size", "--keys", "xl"], "--keys: 'xl' is not read as a category of"),
+        (["--group-by", "member", "--keys", "maybe"], "--keys: 'maybe' is not read as a boolean"),
+        (["--group-by", "day", "--keys", "31.1.2024"], "--keys: '31.1.2024' is not read as a date"),
+        (["--group-by", "time", "--keys", "noon"], "--keys: 'noon' is not read as a timestamp"),
         (["--group-by", "paid", "--keys", "1,2"], "is of kind 'number'"),
         (["--group-by", "town", "--keys", "bad.json"], "--keys: bad.json is not JSON"),
         (["--group-by", "town", "--keys", "deep.json"], "--keys: deep.json is not JSON"),
         (["--group-by", "town", "--keys", "map.json"], "--keys: map.json: expected a JSON list"),
         (["--group-by", "town", "--keys", "mixed.json"], "--keys: mixed.json, key 2: 5 is no text"),
-        (["--group-by", "year", "--keys", "halves.json"], "--keys: halves.json, key 1: 0.5 is no whole number"),
+        (["--group-by", "year", "--keys", "halves.json"], "--keys: halves.json, key 1: 0.5 is not read as an integer"),
         (["--group-by", "town,year", "--keys", "mixed.json"], "key 1: expected a value for each of 2 columns; got 1"),
         (["--group-by", "town", "--keys", "wrong.csv"], "--keys: wrong.csv: the columns must be those of --group-by"),
         (["--group-by", "town,year", "--keys", "wrong.csv"], "wrong.csv, line 3: expected 2 values; got 1"),
@@ -249,13 +248,15 @@ def test_errors_name_the_option(ask: Ask, words: list[str], message: str) -> Non
 
 
 def test_a_category_of_a_number_and_the_same_text(ask: Ask) -> None:
+    """They are one value, however a list or a file of keys has it."""
     schema = {**SCHEMA, "size": {"type": "category", "values": [3, "3", "s"]}}
     Path("schema.json").write_text(json.dumps(schema))
     code, _, err = ask("--group-by", "size", "--keys", "3", "n=count_users")
     assert code == 2
-    assert "both a number and a text" in err
-    Path("sizes.json").write_text('[3, "s"]')
-    near(counts(ask, "--group-by", "size", "--keys", "sizes.json"), {(3,): 0, ("s",): 300})
+    assert "3 and '3' are one value" in err
+    Path("schema.json").write_text(json.dumps(SCHEMA))
+    Path("sizes.json").write_text('["03", "m"]')
+    near(counts(ask, "--group-by", "size", "--keys", "sizes.json"), {(3,): 0, ("m",): 300})
 
 
 def test_words_that_are_no_question(ask: Ask) -> None:
@@ -432,13 +433,18 @@ def test_what_is_no_table(ask: Ask) -> None:
         assert message in err
 
 
-def test_no_release_is_lost(ask: Ask) -> None:
+def test_no_release_is_lost(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """What can be seen before is refused before; where writing fails later the numbers are printed."""
     Path("folder.md").mkdir()
     code, out, err = ask("n=count_users", "--card", "folder.md")
     assert (code, out) == (2, "")
     assert "--card: folder.md is a directory" in err
-    words = ("n=count_users", "--group-by", "town", "--keys", "north,\udcff", "--json")
+    words = ("n=count_users", "--group-by", "town", "--keys", "north,south", "--json")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("pandas.DataFrame.to_parquet", full)
     code, out, err = ask(*words, "--output", "numbers.parquet", "--card", "card.md")
     assert code == 2
     assert "numbers.parquet was not written" in err

@@ -598,8 +598,8 @@ def check_spelled(listed: Sequence[int | str], name: str, spelling: Spelling, wi
     for value, text in zip(listed, texts, strict=True):
         if text is None:
             raise ValueError(
-                f"{name}: {short_repr(value)} is what stands for a missing value; leave it out, and pass default= for "
-                "rows that have none"
+                f"{name}: {short_repr(value)} is no value, as it is empty, stands for a missing one, or has no "
+                "characters that can be shown; leave it out, and pass default= for rows without one"
             )
         if text in table:
             if table[text] == value:
