@@ -950,7 +950,7 @@ DUCKDB_TYPES: list[tuple[str, str, list[tuple[str, Any]]]] = [
         "DECIMAL(18, 3)",
         "decimal",
         [("1.500", Decimal("1.5")), ("5", 5), ("999999999999999.999", Decimal("999999999999999.999"))],
-    ),  # fmt: skip
+    ),
     ("DECIMAL(38, 0)", "decimal", [("99999999999999999999999999999999999999", 10**38 - 1), ("5", 5)]),
     ("VARCHAR", "string", [("'05'", "05"), ("'ann'", "ann"), ("'2024-01-31'", "2024-01-31"), ("''", "")]),
     ("UUID", "uuid", [("'6ba7b810-9dad-11d1-80b4-00c04fd430c8'", uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8"))]),
@@ -959,7 +959,7 @@ DUCKDB_TYPES: list[tuple[str, str, list[tuple[str, Any]]]] = [
         "DATE",
         "date",
         [("'2024-01-31'", dt.date(2024, 1, 31)), ("'infinity'", UNREADABLE), ("'5877642-06-25 (BC)'", UNREADABLE)],
-    ),  # fmt: skip
+    ),
     ("TIMESTAMP", "timestamp", [("'2024-01-31 09:30'", MORNING), ("'infinity'", UNREADABLE)]),
     ("TIMESTAMP_S", "timestamp", [("'2024-01-31 09:30'", MORNING)]),
     ("TIMESTAMP_MS", "timestamp", [("'2024-01-31 09:30'", MORNING)]),
@@ -968,7 +968,7 @@ DUCKDB_TYPES: list[tuple[str, str, list[tuple[str, Any]]]] = [
         "TIMESTAMPTZ",
         "timestamp_zone",
         [("'2024-01-31 09:30+00'", dt.datetime(2024, 1, 31, 9, 30)), ("'-infinity'", UNREADABLE)],
-    ),  # fmt: skip
+    ),
     ("TIME", "clock", [("'09:30'", dt.time(9, 30)), ("'24:00:00'", UNREADABLE)]),
     ("ENUM('05', 'ann')", "string", [("'05'", "05"), ("'ann'", "ann")]),
     ("INTERVAL", "interval", [("'1 day'", UNREADABLE)]),
