@@ -36,7 +36,7 @@ from support.reading_cases import to_be_refused
 from support.reading_containers import Column, _dask_of, object_array
 from support.reading_findings import CONTAINERS, FAILED, OTHERS, PEOPLE, VISIBLE, Findings
 from support.reading_objects import SUBCLASSES, PlainText, Texts, UnknownZone, Wholes, objects, zoned
-from userdp.tables import Query, col, count_rows, count_users, key, number, sum
+from userdp.tables import Query, col, count_rows, count_users, integer, key, number, sum
 
 ROLES = (
     "number",
@@ -411,8 +411,8 @@ def asked(role: str, values: Sequence[Any]) -> tuple[dict[str, Any], Query, str]
     if role == "id":
         return {"r": key(int)}, rows.agg(n=count_users()), "x"
     if role in ("number", "integer"):
-        kinds = {"number": number(-1000, 1000), "integer": column_type("integer")}
-        query = rows.agg(n=count_users(), s=sum("x", max_total=10**6))
+        kinds = {"number": number(-1000, 1000, steps=2**14), "integer": integer(-1000, 1000)}
+        query = rows.agg(n=count_users(), s=sum("x", max_total=1000))
         return {"r": key(int), "x": kinds[role]}, query, "u"
     if role == "boolean":
         return {"r": key(int), "x": column_type(role)}, rows.agg(n=count_users(), s=sum("x", max_total=1)), "u"

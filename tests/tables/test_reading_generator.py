@@ -137,14 +137,15 @@ def test_ids_that_a_reader_made_integers_and_texts_of_are_one_person() -> None:
     numbers = pd.DataFrame({"u": range(100), "x": 1})
     texts = pd.DataFrame({"u": [f"{i:03}" for i in range(100)], "x": 1})
     doubles = pd.DataFrame({"u": np.arange(100) / 1.0, "x": 1})
-    for frame in (pd.concat([numbers, texts]), [numbers, texts, doubles], [pa.table({"u": range(100), "x": [1] * 100}), texts]):  # fmt: skip
+    arrow = pa.table({"u": range(100), "x": [1] * 100})
+    for frame in (pd.concat([numbers, texts]), [numbers, texts, doubles], [arrow, texts]):
         assert users(frame, {"x": number(0, 2)}, WHOLE) == {(): 100}
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_codes_that_a_reader_made_integers_of_are_the_codes(library: str) -> None:
     frame: Any = pd.DataFrame({"u": range(300), "zip": [60601, 60602, 2139] * 100})
-    frame = {"pandas": lambda: frame, "polars": lambda: pl.from_pandas(frame), "pyarrow": lambda: pa.Table.from_pandas(frame)}[library]()  # fmt: skip
+    frame = {"polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}.get(library, pd.DataFrame)(frame)
     codes = ["60601", "60602", "02139"]
     by_code = Query().group_by("zip", keys=codes, max_keys=1).agg(n=count_users())
     assert list(users(frame, {"zip": key(str)}, by_code).values()) == [100] * 3
@@ -165,7 +166,8 @@ def test_dates_in_texts_are_dates(kind: Any) -> None:
 def test_bins_and_categories_of_integers_are_their_texts() -> None:
     bins = pd.cut(range(300), [-1, 99, 199, 300])
     query = Query().group_by("g", max_keys=1).agg(n=count_users())
-    for values, names in ((bins, [str(one) for one in bins.categories]), (pd.Categorical([i % 3 for i in range(300)]), ["0", "1", "2"])):  # fmt: skip
+    whole = pd.Categorical([i % 3 for i in range(300)])
+    for values, names in ((bins, [str(one) for one in bins.categories]), (whole, ["0", "1", "2"])):
         frame = pd.DataFrame({"u": range(300), "g": values})
         assert users(frame, {"g": category(names)}, query) == {(name,): 100 for name in names}
 
