@@ -96,36 +96,47 @@ def plain(cell: Any) -> Plain:
     if kind is bytes:
         return ("bytes", bytes.__getitem__(cell, slice(None)))
     if kind is Decimal:
-        if Decimal.is_nan(cell):
+        exact = Decimal(cell)
+        if exact.is_nan():
             return MISSING
-        return ("number", float(cell) if Decimal.is_infinite(cell) else cell)
+        return ("number", float(exact) if exact.is_infinite() else exact)
     if kind is Fraction:
-        return ("number", cell)
+        return ("number", Fraction(cell._numerator, cell._denominator))
     if kind is datetime:
         return _of_datetime(cell)
     if kind is date:
         return ("time", (date.toordinal(cell) - EPOCH) * DAY)
     if kind is time:
-        seconds = cell.hour * 3600 + cell.minute * 60 + cell.second
-        return UNREADABLE if cell.tzinfo is not None else ("clock", seconds * 10**6 + cell.microsecond)
+        return UNREADABLE if _field(time, cell, "tzinfo") is not None else ("clock", _of_clock(time, cell))
     if kind is uuid.UUID:
-        return ("text", str(cell))
+        return ("text", str(uuid.UUID(int=cell.int)))
     if kind is tuple:
         return ("tuple", tuple.__getitem__(cell, slice(None)))
     return UNREADABLE
 
 
+def _field(kind: type, cell: Any, name: str) -> Any:
+    """A field as the plain class has it, whatever a class made from it says."""
+    return getattr(kind, name).__get__(cell)
+
+
+def _of_clock(kind: type, cell: Any) -> int:
+    """Microseconds since midnight."""
+    seconds = _field(kind, cell, "hour") * 3600 + _field(kind, cell, "minute") * 60 + _field(kind, cell, "second")
+    return int(seconds * 10**6 + _field(kind, cell, "microsecond"))
+
+
 def _of_datetime(cell: datetime) -> Plain:
     offset = timedelta(0)
-    if cell.tzinfo is not None:
+    zone = _field(datetime, cell, "tzinfo")
+    if zone is not None:
         # Of the zones that are known only these need no other library.
-        if type(cell.tzinfo) not in (timezone, ZoneInfo):
+        if type(zone) not in (timezone, ZoneInfo):
             return UNREADABLE
-        found = cell.utcoffset()
+        found = datetime.utcoffset(cell)
         assert found is not None
         offset = found
-    seconds = cell.hour * 3600 + cell.minute * 60 + cell.second
-    local = (date.toordinal(cell) - EPOCH) * DAY + seconds * 10**6 + cell.microsecond
+    local = (date.toordinal(cell) - EPOCH) * DAY + _of_clock(datetime, cell)
     return _instant((local - offset // timedelta(microseconds=1)) * 1000)
 
 

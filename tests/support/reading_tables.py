@@ -315,6 +315,8 @@ def excepted(way: str, cells: Sequence[Any]) -> str | None:
             return "X4"
         if any(type(one) in (np.timedelta64, dt.timedelta, pd.Timedelta, complex, np.complex128) for one in cells):
             return "X6"
+        if any(type(one) is Texts for one in cells):  # NumPy cuts the names of members
+            return "X6"
     if pd.__version__ < "3" and any(len(one) >= 15 for one in decoded) and way in OF_TEXTS:
         return "X3"
     return None
