@@ -303,9 +303,11 @@ OF_TEXTS = tuple(way for way in WAYS if way.startswith("read_csv"))
 
 def excepted(way: str, cells: Sequence[Any]) -> str | None:
     """Which of the exceptions a table is, as its owner or a reader has changed others' cells."""
-    as_text = [one for one in cells if isinstance(type(one), type) and type(one) in (str, bytes)]
+    as_text = [one for one in cells if type(one) in (str, bytes)]
     decoded = [one.decode("utf-8", "replace") if type(one) is bytes else one for one in as_text]
     beyond = any(number_in(one.strip()) and abs(float(one.strip())) == float("inf") for one in decoded if one.isascii())
+    if way in (*OF_TEXTS, "array of a list"):
+        beyond |= any(type(one) is int and one.bit_length() > 1023 for one in cells)
     if beyond:
         return "X1"
     if way != "list" and any(_finer_than_nanoseconds(one) for one in cells):
@@ -317,6 +319,8 @@ def excepted(way: str, cells: Sequence[Any]) -> str | None:
             return "X6"
         if any(type(one) is Texts for one in cells):  # NumPy cuts the names of members
             return "X6"
+        if any(type(one) is bytes and min(one, default=32) < 32 for one in cells):
+            return "X6"  # NumPy makes texts of packed numbers beside a text
     if pd.__version__ < "3" and any(len(one) >= 15 for one in decoded) and way in OF_TEXTS:
         return "X3"
     return None
