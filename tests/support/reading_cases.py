@@ -58,7 +58,8 @@ def _judge(column: Column, kind: str, findings: Findings) -> None:
     if made.raised or refused:
         is_refusal = made.raised.startswith(("TypeError", "ValueError"))
         if bool(made.raised) != refused or (refused and not is_refusal):
-            findings.add(ACCEPTED if not made.raised else REFUSED, where, kind, f"{column}: {made.raised}")
+            what = ACCEPTED if not made.raised else FAILED if refused or not is_refusal else REFUSED
+            findings.add(what, where, kind, f"{column}: {made.raised}")
         return
     outcome = watched(lambda: read_values(frame, made.result, kind, expected))
     findings.compare(where, kind, "cells", len(expected))
