@@ -991,7 +991,7 @@ def duckdb_columns() -> Iterator[Column]:
             continue
         yield Column("duckdb", name, own, _relation(name, values), (family,), True)
         # What Ibis makes of 128 bits is its own matter.
-        if ibis is not None and "HUGEINT" not in name:
+        if _ibis_streams() and "HUGEINT" not in name:
             yield Column("ibis", name, own, _ibis(name, values), (family,), True)
 
 
@@ -1003,6 +1003,18 @@ def _connection() -> Any:
 @functools.cache
 def _ibis_connection() -> Any:
     return ibis.duckdb.connect()
+
+
+@functools.cache
+def _ibis_streams() -> bool:
+    """Whether Ibis is there, and can read from this version of DuckDB at all."""
+    if ibis is None:
+        return False
+    try:
+        next(iter(_ibis_connection().sql("SELECT 1 AS x").to_pyarrow_batches()))
+    except AttributeError:
+        return False
+    return True
 
 
 _NUMBERS = itertools.count()

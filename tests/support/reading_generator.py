@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from support import reading_cases, reading_tables
+from support import reading_cases, reading_csv, reading_tables
 from support.reading_cells import cells, drawn
 from support.reading_containers import Column, columns
 from support.reading_findings import Findings
@@ -57,6 +57,13 @@ def try_containers(many: int, seed: int, findings: Findings) -> None:
         reading_tables.judge_containers(rng, findings)
 
 
+def try_files(many: int, seed: int, findings: Findings, folder: Path) -> None:
+    """CSV files with hostile lines."""
+    rng = random.Random(f"files {seed}")
+    for number in range(many):
+        reading_csv.judge_file(number, rng, folder, findings)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=100_000, help="read at least so many cells in containers")
@@ -71,6 +78,7 @@ def main() -> None:
         try_tables(asked.tables, asked.seed, findings, list(columns(cells(), folder)))
         try_people(asked.tables // 5, asked.seed, findings)
         try_containers(asked.tables // 100, asked.seed, findings)
+        try_files(asked.tables, asked.seed, findings, folder)
     print(findings.report(asked.examples))
     raise SystemExit(1 if findings.found else 0)
 

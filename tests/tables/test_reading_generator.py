@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from support.reading_adapter import session, sums  # noqa: E402
 from support.reading_cells import cells, drawn  # noqa: E402
 from support.reading_containers import columns  # noqa: E402
 from support.reading_findings import Findings  # noqa: E402
+from userdp.cli import main  # noqa: E402
 from userdp.tables import Query, category, col, count_users, key, number  # noqa: E402
 
 CONTAINERS = (
@@ -123,6 +125,12 @@ def test_all_containers_give_the_same_integers() -> None:
     clean(findings, 3 * 16)
 
 
+def test_one_users_lines_of_a_file_are_its_own(tmp_path: Path) -> None:
+    findings = Findings()
+    reading_generator.try_files(450, 1, findings, tmp_path)
+    clean(findings, 450)
+
+
 # --- tables whose answers are known
 
 
@@ -181,6 +189,36 @@ def test_two_columns_of_ids_are_a_person_of_both() -> None:
 def test_what_is_behind_a_mask_is_nobody() -> None:
     frame = {"u": np.ma.array([1, 2, 3], mask=[False, True, False]), "y": np.ones(3)}
     assert users(frame, {"y": number(0, 1)}, WHOLE) == {(): 2}
+
+
+def table_command(rows: bytes, folder: Path, capsys: pytest.CaptureFixture[str], *asked: str) -> tuple[int, Any, str]:
+    """The command `table` on a file, at an epsilon that hides little."""
+    file, types = folder / "rows.csv", folder / "schema.json"
+    file.write_bytes(rows)
+    types.write_text(json.dumps({"pay": {"type": "number", "low": 0, "high": 10}}))
+    options = ["table", str(file), "--user", "id", "--schema", str(types), "--epsilon", "80", "--json"]
+    code = main([*options, *asked, "n=count_users"])
+    printed = capsys.readouterr()
+    return code, json.loads(printed.out)["columns"]["n"] if code == 0 else None, printed.err
+
+
+@pytest.mark.parametrize("cell", [b'"a', b'a"b', b'"a"b', b"a\r", b"\xff", b'"'])
+@pytest.mark.parametrize("place", [0, 50, 100])
+def test_a_careless_line_costs_its_own_row_alone(
+    cell: bytes, place: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [b"%d,5,north\n" % i for i in range(100)]
+    lines.insert(place, b"hostile,5," + cell + b"\n")
+    code, counted, said = table_command(b"id,pay,town\n" + b"".join(lines), tmp_path, capsys)
+    assert (code, said) == (0, "")
+    assert counted[0] in (100, 101)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = b"id,id,pay\n" + b"".join(b"%d,%d,5\n" % (i, i % 100) for i in range(300))
+    code, _, said = table_command(rows, tmp_path, capsys)
+    assert code != 0
+    assert "id" in said
 
 
 def test_the_reference_finds_a_planted_fault(tmp_path: Path) -> None:
