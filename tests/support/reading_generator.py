@@ -70,9 +70,7 @@ def try_files(many: int, seed: int, findings: Findings, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--cells", type=int, default=100_000, help="drawn ones, read in containers beside the listed ones"
-    )
+    parser.add_argument("--cells", type=int, default=100_000, help="drawn ones, beside the listed ones")
     parser.add_argument("--tables", type=int, default=10_000, help="with a hostile user each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--examples", type=int, default=60, help="show at most so many kinds of what is wrong")
