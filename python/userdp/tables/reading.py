@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from userdp.exact.numbers import short_repr
-from userdp.users.values import Column, gone, of_arrow, of_native, of_objects
+from userdp.users.values import Column, family_of_arrow, gone, head, of_arrow, of_native, of_objects
 
 Batch: TypeAlias = "Mapping[str, Column]"
 
@@ -206,42 +207,52 @@ class _Stream(Table):
     backend = "pyarrow"
 
     def __init__(
-        self, names: Sequence[str], head: Callable[[Sequence[str]], Any], run: Callable[[Sequence[str]], Iterator[Any]]
+        self,
+        names: Sequence[str],
+        schema: Callable[[Sequence[str]], Any],
+        run: Callable[[Sequence[str]], Iterator[Any]],
+        families: Mapping[str, str] | None = None,
     ) -> None:
-        self.names, self._head, self._run = tuple(names), head, run
+        self.names, self._schema, self._run, self._families = tuple(names), schema, run, families or {}
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """The batches of its result."""
         for batch in self._run(columns):
-            yield from _Arrow(batch, "frame").batches(columns)
+            found = {name: of_arrow(batch.column(place)) for place, name in enumerate(columns)}
+            yield {name: self._of_family(name, column) for name, column in found.items()}
 
     def heads(self, columns: Sequence[str]) -> list[Batch]:
         """Return the types of its result."""
-        return _Arrow(self._head(columns), "frame").heads(columns)
+        found = _heads(self._schema(columns), columns)
+        return [{name: self._of_family(name, column) for name, column in found.items()}]
+
+    def _of_family(self, name: str, column: Column) -> Column:
+        """A column by what its owner says that it is, where that comes in another form."""
+        return replace(column, family=self._families[name]) if name in self._families else column
 
 
 def _duckdb(relation: Any, name: str) -> Table | None:
     if not hasattr(relation, "columns") or not hasattr(relation, "project"):
         return None
-    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    # The largest integers would come as negative ones: they are taken as texts of their digits.
+    types = zip(relation.columns, map(str, relation.types), strict=True)
+    wide = {column: "integer" for column, kind in types if kind == "UHUGEINT"}
 
     def chosen(columns: Sequence[str]) -> Any:
-        # The largest integers come as negative ones: they are taken as their digits.
-        wide = {column: f"CAST({_quoted(column)} AS VARCHAR) AS {_quoted(column)}" for column in columns}
-        return relation.project(
-            ", ".join(wide[column] if types[column] == "UHUGEINT" else _quoted(column) for column in columns)
-        )
+        own = {column: _quoted(column) for column in columns}
+        casts = {column: f"CAST({own[column]} AS VARCHAR) AS {own[column]}" for column in columns if column in wide}
+        return relation.project(", ".join((own | casts).values()))
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         rows = chosen(columns)
         reader = rows.to_arrow_reader if hasattr(rows, "to_arrow_reader") else rows.fetch_arrow_reader
         yield from reader(BATCH_ROWS)
 
-    def head(columns: Sequence[str]) -> Any:
+    def schema(columns: Sequence[str]) -> Any:
         rows = chosen(columns).limit(0)
-        return (rows.to_arrow_table if hasattr(rows, "to_arrow_table") else rows.arrow)()
+        return (rows.to_arrow_table if hasattr(rows, "to_arrow_table") else rows.arrow)().schema
 
-    return _Stream(relation.columns, head, batches)
+    return _Stream(relation.columns, schema, batches, wide)
 
 
 def _quoted(name: str) -> str:
@@ -253,12 +264,14 @@ def _ibis(table: Any, name: str) -> Table | None:
         return None
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        yield from table.select(*columns).to_pyarrow_batches(chunk_size=BATCH_ROWS)
+        rows = table.select(*columns)
+        try:
+            reader = rows.to_pyarrow_batches(chunk_size=BATCH_ROWS)
+        except AttributeError:  # a backend whose driver has streams under another name
+            reader = rows.to_pyarrow().to_batches(BATCH_ROWS)
+        yield from reader
 
-    def head(columns: Sequence[str]) -> Any:
-        return table.select(*columns).schema().to_pyarrow().empty_table()
-
-    return _Stream(table.columns, head, batches)
+    return _Stream(table.columns, lambda columns: table.select(*columns).schema().to_pyarrow(), batches)
 
 
 class _Dataset(Table):
@@ -308,15 +321,9 @@ class _Dataset(Table):
             schema, folders = fragment.physical_schema, _folders(fragment)
             label = (str(schema.remove_metadata()), tuple(folders))
             if label not in heads:
-                empty = schema.empty_table()
-                own = {name: of_arrow(empty.column(name)) for name in columns if name in schema.names}
-                heads[label] = own | {
-                    name: of_objects([], "folder names", "text") for name in columns if name in folders
-                }
-        if not heads:
-            empty = self._dataset.schema.empty_table()
-            return [{name: of_arrow(empty.column(name)) for name in columns}]
-        return list(heads.values())
+                own = _heads(schema, [name for name in columns if name in schema.names])
+                heads[label] = own | {name: head("folder names", "text") for name in columns if name in folders}
+        return list(heads.values()) or [_heads(self._dataset.schema, columns)]
 
     @staticmethod
     def _beside(columns: Sequence[str], held: set[str], folders: Mapping[str, Any], rows: int) -> dict[str, Column]:
@@ -328,6 +335,12 @@ class _Dataset(Table):
                     of_objects([folders[name]] * rows, "folder names", "text") if name in folders else gone(rows)
                 )
         return found
+
+
+def _heads(schema: Any, columns: Sequence[str]) -> dict[str, Column]:
+    """Columns of a schema of Arrow without rows: some types have no empty arrays."""
+    types = {name: schema.field(name).type for name in columns}
+    return {name: head(str(kind), family_of_arrow(kind)) for name, kind in types.items()}
 
 
 def _folders(fragment: Any) -> Mapping[str, Any]:

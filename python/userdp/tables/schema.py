@@ -37,7 +37,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
 DAY = 86_400_000_000
 """Microseconds."""
-TOP = 2.0**53
+TOP = 2**53
 """Whole numbers beyond it are read as it, before the bounds of a column."""
 
 
@@ -103,15 +103,6 @@ def _cells(values: Array, status: Status, texts: tuple[str, ...] | None = None) 
     return Cells(values, status == raw.VALUE, texts, status)
 
 
-def _wholes(column: raw.Column, declared: Integer | Key) -> tuple[npt.NDArray[np.float64], Status]:
-    """Whole numbers, as doubles."""
-    doubles, status = column.cells.numbers(declared.decimal, declared.thousands)
-    with np.errstate(all="ignore"):
-        odd = (status == raw.VALUE) & np.isfinite(doubles) & (doubles != np.floor(doubles))
-    status[odd] = raw.UNREADABLE
-    return doubles, status
-
-
 def _finite(value: Any, name: str) -> float:
     number = exact_number(value)
     if number is None:
@@ -155,7 +146,7 @@ class Number(ColumnType):
         """Doubles within the bounds; infinite ones are clamped, NaN is none."""
         _check(column, name, self, f"number({self.low:g}, {self.high:g})")
         doubles, status = column.cells.numbers(self.decimal, self.thousands)
-        cells = _cells(np.clip(np.where(status == raw.VALUE, doubles, self.low), self.low, self.high), status)
+        cells = _cells(np.clip(doubles, self.low, self.high, out=doubles), status)
         return cells if self.default is None else cells.with_default(self.default)
 
 
@@ -174,8 +165,7 @@ class Integer(ColumnType):
     def read(self, column: raw.Column, name: str) -> Cells:
         """Whole numbers, clamped to the bounds; all else is none."""
         _check(column, name, self, f"integer({self.low}, {self.high})")
-        doubles, status = _wholes(column, self)
-        wholes = np.clip(np.where(status == raw.VALUE, doubles, 0.0), -TOP, TOP).astype(np.int64)
+        wholes, status = column.cells.wholes(self.decimal, self.thousands)
         cells = _cells(np.clip(wholes, self.low, self.high), status)
         return cells if self.default is None else cells.with_default(self.default)
 
@@ -309,9 +299,9 @@ class Key(ColumnType):
         """Return whole numbers below 2**53, texts, or days or microseconds since 1970; all else is none."""
         _check(column, name, self, f"key({self.type.__name__})")
         if self.type is int:
-            doubles, status = _wholes(column, self)
-            status[(status == raw.VALUE) & ~(np.abs(doubles) < TOP)] = raw.UNREADABLE
-            return _cells(np.where(status == raw.VALUE, doubles, 0.0).astype(np.int64), status)
+            wholes, status = column.cells.wholes(self.decimal, self.thousands)
+            status[np.abs(wholes) == TOP] = raw.UNREADABLE
+            return _cells(wholes, status)
         if self.type is str:
             places, status, texts = column.cells.interned(self.spelling)
             found = places.astype(np.int64)

@@ -146,7 +146,7 @@ def taken(value: Any) -> Form:
     """
     kind = type(value)
     reader = _readers().get(id(kind))
-    if reader is None:
+    if reader is None and kind is not getattr(sys.modules.get("pyarrow"), "MonthDayNano", None):
         reader = next((_BASES[base] for base in _MRO(kind) if base in _BASES), None)
     if reader is None:
         return _ODD
@@ -232,7 +232,7 @@ def _of_datetime(value: Any) -> Form:
 
 def _offset(zone: Any, day: datetime.date, clock: tuple[int, int, int, int], value: Any) -> int | None:
     """How many microseconds a zone is before UTC, of the zones that are known by their class."""
-    if any(base.__module__ == "pytz.tzinfo" and base.__name__ == "BaseTzInfo" for base in _MRO(type(zone))):
+    if _of_pytz(type(zone)):
         offset = zone._utcoffset
     elif known_zone(zone):
         offset = zone.utcoffset(datetime.datetime(day.year, day.month, day.day, *clock, zone, fold=_FOLD(value)))
@@ -242,20 +242,25 @@ def _offset(zone: Any, day: datetime.date, clock: tuple[int, int, int, int], val
 
 
 _ZONES = {
-    ("datetime", "timezone"),
-    ("zoneinfo", "ZoneInfo"),
-    *(("dateutil.tz.tz", name) for name in ("tzutc", "tzoffset", "tzfile", "tzlocal", "tzrange", "tzstr")),
-    *(("psycopg2.tz", name) for name in ("FixedOffsetTimezone", "LocalTimezone")),
+    "datetime": ("timezone",),
+    "zoneinfo": ("ZoneInfo",),
+    "dateutil.tz": ("tzutc", "tzoffset", "tzfile", "tzlocal", "tzrange", "tzstr"),
+    "psycopg2.tz": ("FixedOffsetTimezone", "LocalTimezone"),
 }
 
 
 def known_zone(zone: Any) -> bool:
     """Whether the class of a zone is one whose times are read."""
     kind = type(zone)
-    if any((base.__module__, base.__name__) == ("pytz.tzinfo", "BaseTzInfo") for base in _MRO(kind)):
+    if _of_pytz(kind):
         return True
-    name = (kind.__module__, kind.__qualname__)
-    return name in _ZONES and getattr(sys.modules.get(name[0]), name[1], None) is kind
+    return any(getattr(sys.modules.get(owner), name, None) is kind for owner, names in _ZONES.items() for name in names)
+
+
+def _of_pytz(kind: type) -> bool:
+    """Whether a zone is of pytz, where each is a class of its own."""
+    base = getattr(sys.modules.get("pytz.tzinfo"), "BaseTzInfo", None)
+    return base is not None and base in _MRO(kind)
 
 
 def _of_hours(value: Any) -> Form:
@@ -474,6 +479,11 @@ def _one(vector: Array, place: int) -> Any:
         return vector[place : place + 1].tolist()[0]
     except Exception:  # the one text that is none
         return None
+
+
+def head(dtype: str, family: Family) -> Column:
+    """A column of a declared type, without rows."""
+    return Column(_core.Column.unreadable(0), dtype, family)
 
 
 def gone(count: int, dtype: str = "null", family: Family | None = "null") -> Column:

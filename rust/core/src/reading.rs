@@ -287,8 +287,22 @@ pub fn owner(cells: &[(Cell<'_>, Spelling)], marks: Marks, out: &mut Vec<u8>) ->
 
 /// Puts the tag and the length of what stands from a place on before it.
 fn tag(kind: u8, start: usize, out: &mut Vec<u8>) {
-    let head = format!("1:{}{}:", char::from(kind), out.len() - start);
-    out.splice(start..start, head.bytes());
+    let (mut head, mut at, mut len) = ([0; 24], 24, out.len() - start);
+    at -= 1;
+    head[at] = b':';
+    while {
+        at -= 1;
+        // A digit.
+        head[at] = b'0' + u8::try_from(len % 10).unwrap_or_default();
+        len /= 10;
+        len > 0
+    } {}
+    head[at - 3..at].copy_from_slice(&[b'1', b':', kind]);
+    let head = &head[at - 3..];
+    let end = out.len();
+    out.extend_from_slice(head);
+    out.copy_within(start..end, start + head.len());
+    out[start..start + head.len()].copy_from_slice(head);
 }
 
 /// Writes an identity in the form that hashes take.

@@ -5,11 +5,12 @@ use super::{
     numbers::Marks,
     owner, point, time,
     times::{self, Format, Unit},
-    write_text,
+    whole, write_text,
 };
 use crate::{Error, Result, control::Control, memory::room};
 use hashbrown::HashTable;
 use num_bigint::BigInt;
+use rayon::prelude::*;
 use std::{
     hash::{BuildHasher, RandomState},
     sync::Arc,
@@ -17,6 +18,12 @@ use std::{
 
 /// Rows between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
+
+/// Rows that one thread reads at a time.
+const PIECE: usize = 1 << 12;
+
+/// Fewer rows than this are read by the calling thread.
+const PARALLEL: usize = 1 << 15;
 
 /// Of a row with a value.
 pub const VALUE: u8 = 0;
@@ -296,6 +303,33 @@ pub struct Owners {
     pub status: Vec<u8>,
 }
 
+/// Hashes by keys of their own for every column: nobody can choose texts that collide, which would only take longer.
+struct Hashing([u64; 2]);
+
+impl Default for Hashing {
+    fn default() -> Self {
+        let keys = RandomState::new();
+        Self([keys.hash_one(0_u8), keys.hash_one(1_u8) | 1])
+    }
+}
+
+impl Hashing {
+    #[allow(clippy::cast_possible_truncation)]
+    fn hash(&self, text: &[u8]) -> u64 {
+        let Self([first, second]) = *self;
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let (words, rest) = text.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let start = fold(text.len() as u64 ^ first, second);
+        let mixed = words.iter().fold(start, |mixed, word| fold(mixed ^ u64::from_le_bytes(*word), second));
+        fold(mixed ^ u64::from_le_bytes(last), first | 1)
+    }
+}
+
 fn no_memory<E>(_: E) -> Error {
     Error::memory("values: there is no memory for the values of a column")
 }
@@ -369,7 +403,7 @@ impl Column {
 
     /// Calls a function with the cell of a row.
     fn with_cell<R>(&self, row: usize, then: impl FnOnce(Cell<'_>) -> R) -> R {
-        if self.missing.as_ref().is_some_and(|missing| missing[row]) {
+        if self.is_missing(row) {
             return then(Cell::Missing);
         }
         match &self.values {
@@ -417,7 +451,7 @@ impl Column {
         }
     }
 
-    /// Reads all rows by one rule; each value of a list of categories once.
+    /// Reads all rows by one rule, in their order; each value of a list of categories once.
     fn read<T: Copy + Default>(
         &self,
         control: &Control,
@@ -436,17 +470,9 @@ impl Column {
             Values::Coded(codes, of) => {
                 let (values, lacks) = of.read(control, rule)?;
                 for (row, &code) in codes.iter().enumerate() {
-                    let gone = self.missing.as_ref().is_some_and(|missing| missing[row]);
-                    match usize::try_from(code) {
-                        Ok(code) if !gone => {
-                            found.push(values[code]);
-                            status.push(lacks[code]);
-                        }
-                        _ => {
-                            found.push(T::default());
-                            status.push(MISSING);
-                        }
-                    }
+                    let code = usize::try_from(code).ok().filter(|_| !self.is_missing(row));
+                    found.push(code.map_or_else(T::default, |code| values[code]));
+                    status.push(code.map_or(MISSING, |code| lacks[code]));
                 }
             }
             _ => {
@@ -463,6 +489,46 @@ impl Column {
         Ok((found, status))
     }
 
+    /// As [`Column::read`], by several threads where each cell is read by itself.
+    fn read_apart<T: Copy + Default + Send>(
+        &self,
+        control: &Control,
+        rule: &(dyn Fn(Cell<'_>) -> std::result::Result<T, Lack> + Sync),
+    ) -> Result<ReadRows<T>> {
+        if self.len() < PARALLEL || matches!(self.values, Values::Joined(_) | Values::Coded(..)) {
+            return self.read(control, &mut |cell| rule(cell));
+        }
+        let (mut found, mut status) = (room("values", self.len())?, room("values", self.len())?);
+        found.resize(self.len(), T::default());
+        status.resize(self.len(), VALUE);
+        let pieces = found.par_chunks_mut(PIECE).zip(status.par_chunks_mut(PIECE)).enumerate();
+        pieces.try_for_each(|(piece, (found, status))| {
+            control.check()?;
+            for (at, (value, lack)) in found.iter_mut().zip(status).enumerate() {
+                let (read, why) = status_of(self.with_cell(piece * PIECE + at, rule));
+                (*value, *lack) = (read.unwrap_or_default(), why);
+            }
+            Ok(())
+        })?;
+        Ok((found, status))
+    }
+
+    fn is_missing(&self, row: usize) -> bool {
+        self.missing.as_ref().is_some_and(|missing| missing[row])
+    }
+
+    /// Values of one machine type that need no look at each cell; those of rows without one are the default.
+    fn usual<T: Copy + Default>(&self, len: usize, value: impl Fn(usize) -> Option<T>) -> ReadRows<T> {
+        let lack = |row: usize, found: Option<T>| u8::from(found.is_none() || self.is_missing(row));
+        let mut status = vec![VALUE; len];
+        let found = (0..len).map(|row| {
+            let found = value(row);
+            status[row] = lack(row, found);
+            if status[row] == VALUE { found.unwrap_or_default() } else { T::default() }
+        });
+        (found.collect(), status)
+    }
+
     fn marks_of(&self, given: Option<Marks>) -> Marks {
         given.unwrap_or(self.marks)
     }
@@ -474,22 +540,28 @@ impl Column {
     #[allow(clippy::cast_precision_loss)]
     pub fn numbers(&self, marks: Option<Marks>, control: &Control) -> Result<ReadRows<f64>> {
         let marks = self.marks_of(marks);
-        // The usual ones without a look at each cell.
-        let usual: Option<Vec<f64>> = match &self.values {
-            Values::Integers(values) => Some(values.iter().map(|&value| value as f64).collect()),
-            Values::Unsigned(values) => Some(values.iter().map(|&value| value as f64).collect()),
-            Values::Floats(values) => Some(values.iter().map(|&value| value + 0.0).collect()),
-            _ => None,
-        };
-        let Some(mut found) = usual else {
-            return self.read(control, &mut |cell| number(cell, marks));
-        };
-        let mut status: Vec<u8> = found.iter().map(|value| u8::from(value.is_nan())).collect();
-        for (row, _) in self.missing.iter().flatten().enumerate().filter(|(_, gone)| **gone) {
-            (found[row], status[row]) = (0.0, MISSING);
-        }
-        found.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = 0.0);
-        Ok((found, status))
+        Ok(match &self.values {
+            Values::Integers(values) => self.usual(values.len(), |row| Some(values[row] as f64)),
+            Values::Floats(values) => {
+                self.usual(values.len(), |row| (!values[row].is_nan()).then_some(values[row] + 0.0))
+            }
+            _ => self.read_apart(control, &|cell| number(cell, marks))?,
+        })
+    }
+
+    /// Whole numbers of all rows, saturated at 2^53.
+    ///
+    /// # Errors
+    /// As [`Column::numbers`].
+    pub fn wholes(&self, marks: Option<Marks>, control: &Control) -> Result<ReadRows<i64>> {
+        let marks = self.marks_of(marks);
+        Ok(match &self.values {
+            // As doubles: those beyond 2^53 round to it or are saturated.
+            Values::Integers(values) => {
+                self.usual(values.len(), |row| Some(values[row].clamp(-(1 << 53), 1 << 53)))
+            }
+            _ => self.read_apart(control, &|cell| whole(cell, marks))?,
+        })
     }
 
     /// Whole numbers from 0 to 2^64 - 1 with all their digits.
@@ -497,7 +569,7 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn points(&self, control: &Control) -> Result<ReadRows<u64>> {
-        self.read(control, &mut point)
+        self.read_apart(control, &point)
     }
 
     /// Whether each row says true.
@@ -505,7 +577,10 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn booleans(&self, control: &Control) -> Result<ReadRows<bool>> {
-        self.read(control, &mut |cell| boolean(cell))
+        match &self.values {
+            Values::Bools(values) => Ok(self.usual(values.len(), |row| Some(values[row]))),
+            _ => self.read_apart(control, &boolean),
+        }
     }
 
     /// Microseconds since 1970.
@@ -513,7 +588,16 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn times(&self, format: Option<&Format>, control: &Control) -> Result<ReadRows<i64>> {
-        self.read(control, &mut |cell| time(cell, format))
+        self.read_apart(control, &|cell| time(cell, format))
+    }
+
+    /// The integers whose digits are the identities of all rows, and which rows have one; nothing where some might have
+    /// another form.
+    pub fn owned_by_integers(&self, spelling: Spelling) -> Option<(&[i64], Vec<u8>)> {
+        let Values::Integers(values) = &self.values else { return None };
+        let exact = spelling != Spelling::Doubles;
+        let plain = exact || values.iter().all(|value| value.unsigned_abs() < 1 << 53);
+        plain.then(|| (&values[..], (0..values.len()).map(|row| u8::from(self.is_missing(row))).collect()))
     }
 
     /// The texts of all rows, each once.
@@ -521,12 +605,12 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn texts(&self, spelling: Spelling, control: &Control) -> Result<Interned> {
-        let (hashing, mut table) = (RandomState::new(), HashTable::<u32>::new());
+        let (hashing, mut table) = (Hashing::default(), HashTable::<u32>::new());
         let (mut list, mut text) = (Vec::<String>::new(), Vec::new());
         let (places, status) = self.read(control, &mut |cell| {
             text.clear();
             write_text(cell, spelling, self.marks, &mut text)?;
-            let hash = hashing.hash_one(&text);
+            let hash = hashing.hash(&text);
             let same = |&place: &u32| list[place as usize].as_bytes() == text;
             if let Some(&place) = table.find(hash, same) {
                 return Ok(place);
@@ -534,7 +618,7 @@ impl Column {
             // What is written is UTF-8: spellings are ASCII, and texts were texts.
             let place = u32::try_from(list.len()).map_err(|_| Lack::Unreadable)?;
             list.push(String::from_utf8(text.clone()).map_err(|_| Lack::Unreadable)?);
-            table.insert_unique(hash, place, |&place| hashing.hash_one(list[place as usize].as_bytes()));
+            table.insert_unique(hash, place, |&place| hashing.hash(list[place as usize].as_bytes()));
             Ok(place)
         })?;
         Ok(Interned { places, status, texts: list })

@@ -63,7 +63,11 @@ fn in_range(time: i128) -> Option<i64> {
 /// A time by its integer, cut down to microseconds; none beyond the years 1 to 9999.
 pub fn instant(value: i64, unit: Unit) -> Option<i64> {
     match unit {
-        Unit::Nanoseconds(each) => in_range((i128::from(value) * i128::from(each)).div_euclid(1000)),
+        Unit::Nanoseconds(1) => in_range(i128::from(value.div_euclid(1000))),
+        Unit::Nanoseconds(each) => match value.checked_mul(each / 1000) {
+            Some(time) if each % 1000 == 0 => Some(time).filter(|time| (FIRST..LAST).contains(time)),
+            _ => in_range((i128::from(value) * i128::from(each)).div_euclid(1000)),
+        },
         Unit::Months(each) => {
             let months = i128::from(value) * i128::from(each);
             let year = i64::try_from(1970 + months.div_euclid(12)).ok()?;
