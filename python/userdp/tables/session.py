@@ -583,10 +583,6 @@ class Session:
         """
         if not isinstance(coins, bytes) or len(coins) != 32:
             raise ValueError("coins must be 32 bytes")
-        if len(self._user.columns) > 1:
-            raise ValueError(
-                "user: paths before noise are audited with one column of ids, and this session has several"
-            )
         return paths_before_noise(compiled(query, self._schema), self._schema, self._user, self.neighbors, coins)
 
     def _meant(self, query: Query, budget: Budget) -> tuple[Compiled, Allotment]:

@@ -410,12 +410,19 @@ def _readers() -> dict[int, Callable[[Any], Form]]:
 
 def of_objects(values: Sequence[Any], dtype: str = "object", family: Family | None = None) -> Column:
     """A column of objects, each read by what it is."""
-    return Column(_core.Column.objects(values if type(values) is list else list(values), taken), dtype, family)
+    return Column(_core.Column.objects(_vector(values), taken), dtype, family)
 
 
 def of_forms(forms: Sequence[Form]) -> _core.Column:
     """Cells of values that were taken apart."""
-    return _core.Column.objects([_Taken(form) for form in forms], lambda held: held.form)
+    return _core.Column.objects(_vector([_Taken(form) for form in forms]), lambda held: held.form)
+
+
+def _vector(values: Any) -> npt.NDArray[Any]:
+    """A vector of objects; NumPy asks nothing of them, as it does where arrays are made of lists."""
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values)
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 @dataclass(frozen=True)
@@ -434,7 +441,7 @@ def of_array(values: Array, family: Family | None = None, *, missing: Mask | Non
     values = np.asarray(values)
     dtype, kind = str(values.dtype), values.dtype.kind
     if kind in "OUSTc":
-        objects = as_objects(values)
+        objects: Any = values if kind == "O" else as_objects(values)
         if missing is not None:
             objects = [None if gone else value for value, gone in zip(objects, missing.tolist(), strict=True)]
         return of_objects(objects, dtype, family)
@@ -529,7 +536,7 @@ def _of_extension(dtype: Any, array: Any, series: Any) -> _core.Column:
     if isinstance(dtype, pandas.SparseDtype):
         return of_array(np.asarray(array)).cells
     if isinstance(dtype, pandas.StringDtype) and dtype.storage == "python":
-        return of_objects(list(array.to_numpy(dtype=object))).cells
+        return of_objects(array.to_numpy(dtype=object)).cells
     if isinstance(dtype, (pandas.StringDtype, pandas.ArrowDtype)):
         return of_arrow(array.__arrow_array__()).cells
     kind = getattr(dtype, "kind", "")
@@ -763,7 +770,7 @@ def _of_polars_texts(series: Any, *, binary: bool) -> _core.Column:
     except ModuleNotFoundError:
         if not binary:
             series = series.cast(polars.String)
-        return of_objects(list(series.to_numpy())).cells
+        return of_objects(series.to_numpy()).cells
     return of_arrow(series.to_arrow()).cells
 
 

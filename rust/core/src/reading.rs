@@ -122,12 +122,13 @@ pub fn number(cell: Cell<'_>, marks: Marks) -> Result<f64, Lack> {
 /// Why there is none.
 #[allow(clippy::cast_possible_truncation)]
 pub fn whole(cell: Cell<'_>, marks: Marks) -> Result<i64, Lack> {
-    let x = number(cell, marks)?;
-    if x.is_finite() && x != x.trunc() {
-        Err(Lack::Unreadable)
-    } else {
-        Ok(x.clamp(-numbers::TOP, numbers::TOP) as i64)
-    }
+    unreadable(whole_of(number(cell, marks)?))
+}
+
+/// The whole number that a double is, saturated at 2^53.
+#[allow(clippy::cast_possible_truncation)]
+pub fn whole_of(x: f64) -> Option<i64> {
+    (x == x.trunc()).then(|| x.clamp(-numbers::TOP, numbers::TOP) as i64)
 }
 
 /// The number of a cell as a whole number from 0 to 2^64 - 1: rounded up, clamped, and with all its digits where it is

@@ -8,7 +8,7 @@ use pyo3::{
     ffi::PyTypeObject,
     intern,
     prelude::*,
-    types::{PyBool, PyBytes, PyDate, PyDateTime, PyFloat, PyInt, PyList, PyString, PyTuple},
+    types::{PyBool, PyBytes, PyDate, PyDateTime, PyFloat, PyInt, PyString, PyTuple},
 };
 use std::sync::Arc;
 use userdp_core::{
@@ -186,13 +186,18 @@ impl PyColumn {
 
     /// A column of Python's objects. Those of other classes than Python's usual ones are taken apart by a function.
     #[staticmethod]
-    fn objects(py: Python<'_>, values: &Bound<'_, PyList>, taken: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (mut objects, classes) = (Objects::default(), Classes::new(py));
+    fn objects(
+        py: Python<'_>,
+        values: PyReadonlyArray1<'_, Py<PyAny>>,
+        taken: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let (values, classes) = (values.as_slice()?, Classes::new(py));
+        let mut objects = Objects::with_room(values.len()).map_err(|error| to_python(&error))?;
         for (number, value) in values.iter().enumerate() {
             if number % CHECK_EVERY == 0 {
                 py.check_signals()?;
             }
-            hold(&mut objects, &value, &classes, taken)?;
+            hold(&mut objects, value.bind(py), &classes, taken)?;
         }
         made(Values::Objects(objects), None, Marks::default())
     }

@@ -5,7 +5,7 @@ use super::{
     numbers::Marks,
     owner, point, time,
     times::{self, Format, Unit},
-    whole, write_text,
+    whole, whole_of, write_text,
 };
 use crate::{Error, Result, control::Control, memory::room};
 use hashbrown::HashTable;
@@ -18,6 +18,9 @@ use std::{
 
 /// Rows between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
+
+/// Texts of a column that are told again by all their bytes.
+const KNOWN: usize = 1 << 12;
 
 /// Rows that one thread reads at a time.
 const PIECE: usize = 1 << 12;
@@ -55,7 +58,8 @@ enum Held {
     Bytes(Span),
     Time(i64),
     Clock(i64),
-    Period(Span, Option<i64>),
+    /// The number of a period.
+    Period(usize),
     /// So many of the parts, from a place on.
     Tuple(Span),
 }
@@ -65,6 +69,7 @@ enum Held {
 pub struct Objects {
     values: Vec<Held>,
     parts: Vec<Held>,
+    periods: Vec<(Span, Option<i64>)>,
     bytes: Vec<u8>,
 }
 
@@ -111,6 +116,14 @@ pub enum Taken {
 }
 
 impl Objects {
+    /// No values yet, and room for so many.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn with_room(count: usize) -> Result<Self> {
+        Ok(Self { values: room("values", count)?, ..Self::default() })
+    }
+
     /// Adds a cell.
     ///
     /// # Errors
@@ -185,7 +198,12 @@ impl Objects {
             Cell::Bytes(bytes) => Held::Bytes(self.copy(bytes)?),
             Cell::Time(time) => Held::Time(time),
             Cell::Clock(time) => Held::Clock(time),
-            Cell::Period(text, time) => Held::Period(self.copy(text.as_bytes())?, time),
+            Cell::Period(text, time) => {
+                let text = self.copy(text.as_bytes())?;
+                self.periods.try_reserve(1).map_err(no_memory)?;
+                self.periods.push((text, time));
+                Held::Period(self.periods.len() - 1)
+            }
         })
     }
 
@@ -217,7 +235,10 @@ impl Objects {
             Held::Bytes(bytes) => Cell::Bytes(self.at(bytes)),
             Held::Time(time) => Cell::Time(time),
             Held::Clock(time) => Cell::Clock(time),
-            Held::Period(text, time) => Cell::Period(self.text_at(text), time),
+            Held::Period(number) => {
+                let (text, time) = self.periods[number];
+                Cell::Period(self.text_at(text), time)
+            }
             Held::Tuple(span) => Cell::Tuple(Parts { objects: self, span }),
         }
     }
@@ -560,6 +581,16 @@ impl Column {
             Values::Integers(values) => {
                 self.usual(values.len(), |row| Some(values[row].clamp(-(1 << 53), 1 << 53)))
             }
+            Values::Floats(values) => {
+                let (found, mut status) = self.usual(values.len(), |row| whole_of(values[row]));
+                let odd = |row: usize| !self.is_missing(row) && !values[row].is_nan();
+                status
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(row, lack)| **lack == MISSING && odd(*row))
+                    .for_each(|(_, lack)| *lack = UNREADABLE);
+                (found, status)
+            }
             _ => self.read_apart(control, &|cell| whole(cell, marks))?,
         })
     }
@@ -588,7 +619,21 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn times(&self, format: Option<&Format>, control: &Control) -> Result<ReadRows<i64>> {
-        self.read_apart(control, &|cell| time(cell, format))
+        match &self.values {
+            Values::Times(values, unit) if format.is_none() => {
+                let gone = |row: usize| self.is_missing(row) || values[row] == i64::MIN;
+                let (found, mut status) = self.usual(values.len(), |row| {
+                    times::instant(values[row], *unit).filter(|_| values[row] != i64::MIN)
+                });
+                status
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(row, lack)| **lack == MISSING && !gone(*row))
+                    .for_each(|(_, lack)| *lack = UNREADABLE);
+                Ok((found, status))
+            }
+            _ => self.read_apart(control, &|cell| time(cell, format)),
+        }
     }
 
     /// The integers whose digits are the identities of all rows, and which rows have one; nothing where some might have
@@ -607,7 +652,9 @@ impl Column {
     pub fn texts(&self, spelling: Spelling, control: &Control) -> Result<Interned> {
         let (hashing, mut table) = (Hashing::default(), HashTable::<u32>::new());
         let (mut list, mut text) = (Vec::<String>::new(), Vec::new());
-        let (places, status) = self.read(control, &mut |cell| {
+        // Texts as they stand, and what they were read as: most columns of texts have few.
+        let mut known: Vec<Option<(Box<[u8]>, std::result::Result<u32, Lack>)>> = vec![None; KNOWN];
+        let mut read = |cell: Cell<'_>| {
             text.clear();
             write_text(cell, spelling, self.marks, &mut text)?;
             let hash = hashing.hash(&text);
@@ -620,6 +667,20 @@ impl Column {
             list.push(String::from_utf8(text.clone()).map_err(|_| Lack::Unreadable)?);
             table.insert_unique(hash, place, |&place| hashing.hash(list[place as usize].as_bytes()));
             Ok(place)
+        };
+        let (places, status) = self.read(control, &mut |cell| {
+            let Cell::Text(raw) = cell else { return read(cell) };
+            // The last bits of a product are its best ones.
+            let slot = usize::try_from(hashing.hash(raw.as_bytes()) % KNOWN as u64).unwrap_or_default();
+            match &known[slot] {
+                Some((same, found)) if **same == *raw.as_bytes() => *found,
+                Some(_) => read(cell),
+                None => {
+                    let found = read(cell);
+                    known[slot] = Some((raw.as_bytes().into(), found));
+                    found
+                }
+            }
         })?;
         Ok(Interned { places, status, texts: list })
     }
