@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from userdp.users.containers import read_classes, read_column, read_features
-from userdp.users.sanitize import real_of
+
 
 
 @pytest.mark.parametrize("sign", [1, -1])

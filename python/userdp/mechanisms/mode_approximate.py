@@ -21,7 +21,7 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.mode import Counts, Item, PrivateMode, least_from_which_on, lower_tail, planned
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, noise_parameters
-from userdp.users.sanitize import item_of
+from userdp.users.containers import item_of
 
 PMF_WORK = 2**28
 """The pmf is refused when it takes about so many products of 128-bit numbers or more."""

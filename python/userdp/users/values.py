@@ -419,9 +419,8 @@ class _Taken:
 # --- NumPy
 
 
-def of_array(values: Array, family: Family | None = None) -> Column:
+def of_array(values: Array, family: Family | None = None, *, missing: Mask | None = None) -> Column:
     """A vector of NumPy, by its type; text by text and object by object where it holds such."""
-    missing: Mask | None = None
     if isinstance(values, np.ma.MaskedArray):
         # What is behind a mask is looked at by nobody.
         missing, values = np.ma.getmaskarray(values), values.data
@@ -459,7 +458,7 @@ def _as(values: Array, dtype: Any) -> Array:
 
 def as_objects(vector: Array) -> list[Any]:
     """An array's values one by one; None for a text whose characters are none, at which NumPy raises."""
-    if vector.dtype.kind == "O":
+    if vector.dtype.kind not in "biufcUST":  # of times, some units are integers in Python
         return list(vector)
     try:
         objects: list[Any] = vector.tolist()
@@ -493,7 +492,7 @@ def of_pandas(series: Any) -> Column:
     if isinstance(dtype, np.dtype):
         return of_array(series.to_numpy())
     label, array = str(dtype), series.array
-    own = type(dtype).__module__.startswith("pandas.")
+    own = type(dtype).__module__.partition(".")[0] == "pandas"
     return Column(_of_extension(dtype, array, series) if own else _core.Column.unreadable(len(series)), label)
 
 
