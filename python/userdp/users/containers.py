@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp import _core
 from userdp.exact.numbers import short_repr
 from userdp.runtime import warn
 from userdp.users.values import (

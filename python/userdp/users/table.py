@@ -117,7 +117,9 @@ def _form_of(user: object, spelling: Spelling) -> bytes:
     if status == MISSING:
         raise ValueError("a user id is missing")
     if status != VALUE:
-        raise TypeError(f"a user id is a {type(user).__name__} that is none, or has a part that is; ids are {READS['id']}")
+        raise TypeError(
+            f"a user id is a {type(user).__name__} that is none, or has a part that is; ids are {READS['id']}"
+        )
     return _forms(index)[0]
 
 

@@ -221,7 +221,9 @@ def _of_datetime(value: Any) -> Form:
     hour, minute, second, part = (read(value) for read in _CLOCK)
     time = (datetime.date.toordinal(value) - _EPOCH) * _DAY + ((hour * 60 + minute) * 60 + second) * 10**6 + part
     if zone is not None:
-        offset = _offset(zone, datetime.date.fromordinal(datetime.date.toordinal(value)), (hour, minute, second, part), value)
+        offset = _offset(
+            zone, datetime.date.fromordinal(datetime.date.toordinal(value)), (hour, minute, second, part), value
+        )
         if offset is None:
             return _ODD
         time -= offset
