@@ -72,7 +72,7 @@ def test_no_type_that_a_value_can_change_is_refused() -> None:
 
 def test_declared_types_that_hold_no_label_are_refused() -> None:
     for y in (pa.array(CODES, type=pa.duration("s")), pl.Series([[code] for code in CODES.tolist()])):
-        with pytest.raises(TypeError, match=r"^y is of type .*, and labels can be read of none of its values"):
+        with pytest.raises(TypeError, match=r"^y is of type .*, and labels or items can be read of none of its values"):
             pmf((0, 1), y)
 
 

@@ -83,8 +83,9 @@ NUMBERS = [
 
 # Labels, and those that they count as.
 OTHERS = [
-    ("1", 1), ("a secret", 0), ("", 0), (b"1", 1), ("01", 1), ("true", 1), ("0", 0), (None, 0), (math.nan, 0), (math.inf, 0), (1j, 0), ([1], 1),
-    (np.array([1, 0]), 0), (Hostile(), 0), (10**400, 0), (2, 0), (-1, 0), (True, 1), (1.0, 1), (Fraction(1), 1),
+    ("1", 1), ("a secret", 0), ("", 0), (b"1", 1), ("01", 1), ("true", 1), ("0", 0), (None, 0), (math.nan, 0),
+    (math.inf, 0), (1j, 0), ([1], 1), (np.array([1, 0]), 0), (Hostile(), 0), (10**400, 0), (2, 0), (-1, 0), (True, 1),
+    (1.0, 1), (Fraction(1), 1),
 ]  # fmt: skip
 
 
@@ -252,7 +253,7 @@ def test_one_complex_number_makes_complex_ones_of_all() -> None:
     assert learner.output_distribution(X, y, groups=range(3)) == learner.output_distribution(
         odd, [0, 1, 0], groups=range(3)
     )
-    for given in ((X, [0, 1, 0]), (odd[:2] + [[1.0]], y)):
+    for given in ((X, [0, 1, 0]), ([*odd[:2], [1.0]], y)):
         with pytest.raises(ValueError, match="Complex data not supported") as caught:
             clone(learner).set_params(on_invalid="raise").fit(*given, groups=range(3))
         assert "777" not in str(caught.value)

@@ -142,7 +142,7 @@ def test_declared_types_that_hold_none_of_a_kind_are_refused_in_words() -> None:
         with pytest.raises(TypeError, match=r"X: the column 'when' is of type .*, and numbers can be read of none"):
             UserTable.read(frame, groups=[1, 2], m=1)
     for column in DECLARED:
-        with pytest.raises(TypeError, match=r"y is of type .*, and labels can be read of none of its values"):
+        with pytest.raises(TypeError, match=r"y is of type .*, and labels or items can be read of none of its values"):
             UserTable.read(np.eye(2), column, groups=[1, 2], m=1, classes=(0, 1))
     for column in DATES:
         assert UserTable.read(np.eye(2), column, groups=[1, 2], m=1, classes=(0, 1)).labels.tolist() == [0, 0]

@@ -27,6 +27,7 @@ from userdp.exact.numbers import short_repr
 from userdp.runtime import warn
 from userdp.users.values import (
     LARGEST_WHOLE,
+    VALUE,
     Column,
     Spelling,
     as_objects,
@@ -46,8 +47,9 @@ ACCEPTED = "a NumPy array, a list or another sequence, or a frame or series of p
 
 def numbers_in(column: Column) -> Floats:
     """The values of a column as doubles, NaN for what is no number."""
+    numbers: Floats
     numbers, status = column.cells.numbers()
-    numbers[status != 0] = np.nan
+    numbers[status != VALUE] = np.nan
     return numbers
 
 
@@ -139,7 +141,7 @@ def read_grid(container: Any, name: str, *, width: int | None = None, kind: str 
 
 
 def _check_type(column: Column, name: str, kind: str) -> None:
-    needed = {"number": "numbers", "text": "labels", "id": "user ids"}[kind]
+    needed = {"number": "numbers", "text": "labels or items", "id": "user ids"}[kind]
     error = refused(column, name, kind, needed)
     if error is not None:
         raise error
@@ -362,7 +364,7 @@ def _narwhals(container: Any, name: str) -> Any:
 
 
 def _known(container: Any) -> Any:
-    """Vectors of pandas, Dask and pyarrow that narwhals does not know as series that it knows, and all else as it is."""
+    """Vectors of pandas, Dask and pyarrow that narwhals does not know, as series; and all else as it is."""
     if type(container).__module__.startswith("dask.") and getattr(container, "ndim", None) == 1:
         container = container.compute()
     pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
@@ -428,9 +430,8 @@ def _warn_of_doubles(name: str, largest: int) -> None:
 
 def read_codes(container: Any, name: str) -> npt.NDArray[np.int64]:
     """Read a vector of integers from 0 up to 2**53 - 1, negative ones for all else."""
-    if isinstance(container, np.ndarray) and container.ndim == 1 and container.dtype.kind in "biu":
-        if not isinstance(container, np.ma.MaskedArray):
-            return _codes(container)
+    if type(container) is np.ndarray and container.ndim == 1 and container.dtype.kind in "biu":
+        return _codes(container)
     return _codes(numbers_in(read_column(container, name, unwrap=False)))
 
 
@@ -448,7 +449,7 @@ def read_items(
     if largest is not None and largest > LARGEST_WHOLE and not (exact_integers or column.declared):
         _warn_of_doubles(name, largest)
     places, status, texts = column.cells.interned(spelling_of(column, exact=exact_integers))
-    counts = np.bincount(places[status == 0], minlength=len(texts))
+    counts = np.bincount(places[status == VALUE], minlength=len(texts))
     found: list[tuple[Item | None, int]] = list(zip(_items(texts), counts.tolist(), strict=True))
     return [*found, (None, int(np.count_nonzero(status)))]
 
@@ -562,7 +563,7 @@ def places_of(column: Column, labels: Labels) -> npt.NDArray[np.int64]:
     place = {text: number for number, text in enumerate(labels.texts(spelling))}
     places, status, texts = column.cells.interned(spelling)
     table = np.array([*(place.get(text, -1) for text in texts), -1], dtype=np.int64)
-    return table[np.where(status == 0, places, len(texts))]
+    return table[np.where(status == VALUE, places, len(texts))]
 
 
 def read_numbers(container: Any, name: str) -> Floats:

@@ -404,8 +404,8 @@ def bound_contributions(
     Returns
     -------
     X, y, groups
-        The rows that are kept, all of them somebody's, in their order, in containers of the kinds that were given; y is None if it was, and
-        groups is a str if it was. Nothing is read but the ids.
+        The rows that are kept, all of them somebody's, in their order, in containers of the kinds that were given; y is
+        None if it was, and groups is a str if it was. Nothing is read but the ids.
 
     Notes
     -----
