@@ -423,7 +423,7 @@ def test_types_are_refused_where_no_value_can_change_them(kind: Any) -> None:
     protocol = protocol_of(kind)
     for items in (pa.array([0] * 20, type=pa.duration("s")), pa.array([0] * 20, type=pa.date32())):
         for give in (protocol.release, protocol.report_many):
-            with pytest.raises(TypeError, match="items is of type .*, and numbers can be read of none of its values"):
+            with pytest.raises(TypeError, match=r"items is of type .*, and numbers can be read of none of its values"):
                 give(items)
     default = protocol.report_many([None] * 20, random_state=1)
     masked = np.ma.masked_array([1] * 20, mask=1)  # type: ignore[no-untyped-call]

@@ -41,7 +41,7 @@ def read_counts(counts: Any) -> tuple[Sequence[Any], Integers]:
         keys = sorted(counts, key=_order)
     except (TypeError, ValueError):
         raise TypeError(
-            "the keys of counts must be ints, texts, bytes, dates, UUIDs, bools, or tuples of these"
+            "the keys of counts must be texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these"
         ) from None
     return keys, listed_integers([counts[key] for key in keys])
 

@@ -111,7 +111,9 @@ class SetUnion(KeyMechanism):
     moves other sums. The account pays for both together, takes the worst share, and in a second round the worst one for
     each outcome of the first. Proof: docs/proofs/set_union.md.
 
-    *What may be a key* is as for `SparseHistogram`. Keys are shown in their canonical order.
+    *What may be a key* is as for `SparseHistogram`. Users and keys are told apart by their one spelling
+    (docs/reading.md), and a key is shown in it, whoever gave it: as an int if it is the digits of one, otherwise as a
+    text. Keys are shown in their canonical order, integers by size and then all others.
 
     *Time.* Noise is drawn in constant time for a given number of keys that occur. That number shows.
 
@@ -552,7 +554,9 @@ def _canonical(value: Any, what: str) -> Identity:
     try:
         return canonical_id(value)
     except (TypeError, ValueError):
-        raise TypeError(f"users: {what} must be ints, texts, bytes, dates, UUIDs, bools, or tuples of these") from None
+        raise TypeError(
+            f"users: {what} must be texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these"
+        ) from None
 
 
 def _held(listed: Sequence[tuple[Identity, list[Identity]]], place: Mapping[Any, int]) -> KeysOfUsers:
