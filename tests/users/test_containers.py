@@ -48,7 +48,8 @@ NAN = math.nan
 NUMBERS: list[tuple[Any, float]] = [
     (7, 7), ("7", 7), (" 07 ", 7), (b"7", 7), ("7e0", 7), (".5", 0.5), (True, 1), ("TRUE", 1), (Level.HIGH, 3),
     (Hostile("3"), 3), (np.float16(1.5), 1.5), (Decimal("0.1"), 0.1), (Fraction(1, 3), 1 / 3), (3 + 0j, 3), (1j, NAN),
-    (10**400, math.inf), (-(10**400), -math.inf), (Fraction(10**400, 3), math.inf), (Fraction(-(10**400), 3), -math.inf),
+    (10**400, math.inf), (-(10**400), -math.inf), (Fraction(10**400, 3), math.inf),
+    (Fraction(-(10**400), 3), -math.inf),
     (2**53 + 1, 2.0**53), ("inf", math.inf),
     ("-Infinity", -math.inf), ("nan", NAN), ("1_000", NAN), ("1,5", NAN),
     ("\u0665", NAN), ("yes", NAN), (None, NAN), (pd.NA, NAN), (pd.NaT, NAN), (datetime.date(2024, 1, 31), NAN),

@@ -113,7 +113,7 @@ class SetUnion(KeyMechanism):
 
     *What may be a key* is as for `SparseHistogram`. Users and keys are told apart by their one spelling
     (docs/reading.md), and a key is shown in it, whoever gave it: as an int if it is the digits of one, otherwise as a
-    text. Keys are shown in their canonical order, integers by size and then all others.
+    text. Keys are shown in their canonical order: integers by size, then texts, then tuples.
 
     *Time.* Noise is drawn in constant time for a given number of keys that occur. That number shows.
 

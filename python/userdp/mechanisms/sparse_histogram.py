@@ -92,7 +92,7 @@ class SparseHistogram(KeyMechanism):
     a key that is always shown is one that moves.
 
     *What may be a key.* What may be a user id: texts, bytes, numbers, bools, dates, times, UUIDs, and tuples of these.
-    Keys are shown in their canonical order, integers by size and then all others, never in that of the data.
+    Keys are shown in their canonical order, integers by size, then texts, then tuples, never in that of the data.
 
     *Counts* below 1 are of keys that do not occur. With discrete Laplace noise they are clamped to 2**32.
 

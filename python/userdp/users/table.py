@@ -105,10 +105,11 @@ def plain_key(key: Identity) -> Any:
     return int(key) if _DIGITS.fullmatch(key) else key
 
 
-def order_of(key: Identity) -> tuple[int, bytes]:
-    """What identities are sorted by: integers by size, then all others by their bytes."""
-    digits = isinstance(key, str) and _DIGITS.fullmatch(key)
-    return (int(key), b"") if digits else (10**40, key_bytes(key))  # type: ignore[arg-type]
+def order_of(key: Identity) -> tuple[Any, ...]:
+    """What identities are sorted by: integers by size, then texts, then tuples."""
+    if isinstance(key, tuple):
+        return 2, tuple(map(order_of, key))
+    return (0, int(key)) if _DIGITS.fullmatch(key) else (1, key)
 
 
 def _form_of(user: object, spelling: Spelling) -> bytes:
