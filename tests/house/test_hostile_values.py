@@ -200,6 +200,34 @@ def test_a_value_in_y_moves_nobody(kind: str) -> None:
                     same(read(learner, X, y), plain)
 
 
+IDS = {kind: make for kind, make in {**VECTORS, **TEXTS}.items() if "column of" not in kind and "Enum" not in kind}
+IDS = {kind: make for kind, make in IDS.items() if "row" not in kind and "category" not in kind}
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("names", [USERS, ["11", "12", "11", "13", "12", "13", "11", "13"]], ids=["names", "digits"])
+def test_a_value_among_ids_moves_nobody(kind: str, names: list[str]) -> None:
+    """Whoever has an odd id, or none, leaves the rows of all others to the others, and raises and warns of nothing."""
+    make, X = IDS[kind], np.array(POINTS)[:, None]
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8)
+    others = [read(learner, X, LABELS, names).X[[place for place in OTHERS if names[place] == name]] for name in names]
+    for places in PLACES:
+        for name, value in VALUES.items():
+            ids = brought(make, replaced(names, places, value))
+            if ids is None:
+                continue
+            table = read(learner, X, LABELS, ids)
+            assert 2 <= table.n_users <= 4, name
+            found = [table.X[table.users == user].tobytes() for user in range(table.n_users)]
+            for place in OTHERS:
+                assert others[place].tobytes() in found, name
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                kept, _, groups = bound_contributions(X, None, ids, m=8)
+            assert len(kept) == len(groups) == len(table.users)
+            assert set(X[OTHERS, 0]) <= set(kept[:, 0])
+
+
 @pytest.mark.parametrize("kind", CATEGORIES)
 def test_a_value_among_categories_moves_nobody(kind: str) -> None:
     """pandas makes categories of objects of categories of numbers for one text."""

@@ -301,6 +301,10 @@ def test_promises_tell_more_apart() -> None:
             == 3
         )
     for bad in ("yes", 1, None):
+        with pytest.raises(TypeError, match="written_ids must be a bool"):
+            UserTable.read(np.zeros((3, 1)), groups=texts, m=2, written_ids=bad)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="exact_ids must be a bool"):
+            bound_contributions(np.zeros((3, 1)), None, texts, m=2, exact_ids=bad)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="exact_ids must be a bool"):
             WinsorizedMean(epsilon=1, delta=1e-3, max_norm=1, m=2, exact_ids=bad).fit(np.eye(3), groups=texts)
 

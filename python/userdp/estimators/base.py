@@ -225,14 +225,8 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         if ids is None:
             users, m, unit = Users(np.arange(len(rows), dtype=np.uint32), len(rows)), 1, "record"
         else:
-            m = check_count(self.m, "m")
-            users = encode_users(
-                ids,
-                len(rows),
-                self.enrolled,
-                exact_ids=bool(self.exact_ids),
-                written_ids=bool(self.written_ids),
-            )
+            m, promises = check_count(self.m, "m"), {"exact_ids": self.exact_ids, "written_ids": self.written_ids}
+            users = encode_users(ids, len(rows), self.enrolled, **promises)
         if users.n_users < 2:
             raise ValueError(
                 f"{'X' if ids is None else 'groups'}: at least 2 users are needed to protect one among them; got "

@@ -17,7 +17,7 @@ import sys
 from collections import UserString, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -186,8 +186,8 @@ def _grid_of_rows(rows: list[Any], name: str, width: int | None) -> Grid:
             f"{name} is a list, and the lengths of its rows are private: pass n_features, the public number of "
             "columns, or an array or a frame"
         )
-    entries = [_entries(row, width) for row in rows]
-    columns = tuple(of_objects([row[place] for row in entries]) for place in range(width))
+    entries = list(chain.from_iterable(_entries(row, width) for row in rows))
+    columns = tuple(of_objects(entries[place::width]) for place in range(width))
     return Grid(None, columns, np.broadcast_to(np.nan, (len(rows), width)))
 
 

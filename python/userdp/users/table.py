@@ -198,8 +198,11 @@ def encode_users(
     """Return whose rows they are; users are numbered as they are enrolled, otherwise in the order of their ids."""
     # With a public list, users without rows count too. It is read as the column of ids is. Errors are about it, or name
     # rows, never what is in them.
+    for name, promise in (("exact_ids", exact_ids), ("written_ids", written_ids)):
+        if not isinstance(promise, (bool, np.bool_)):
+            raise TypeError(f"{name} must be a bool; got {short_repr(promise)}")
     column = _id_column(groups, "groups", n_rows)
-    spelling = spelling_of(column, exact=exact_ids, written=written_ids)
+    spelling = spelling_of(column, exact=bool(exact_ids), written=bool(written_ids))
     if enrolled is None:
         return _encoded(column, spelling)[0]
     listed = _enrolled(enrolled)
