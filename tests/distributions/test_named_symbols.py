@@ -1,4 +1,4 @@
-"""Distributions on symbols that are named: read by equality with public names, whatever the container is."""
+"""Distributions on symbols that are named: compared with public names by their one text, in every container."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ WORDS = ("none", "bus", "train")
 
 
 @pytest.mark.parametrize("kind", list(frames(["bus"])))
-def test_frames_are_read_by_equality(kind: str) -> None:
+def test_frames_are_read_by_their_texts(kind: str) -> None:
     assert pmf(WORDS, frames([WORDS[code] for code in CODES])[kind]) == BY_NUMBER
 
 
@@ -82,7 +82,7 @@ def test_ids_may_be_a_column() -> None:
     assert strict.output_distribution(frame, groups="user") == BY_NUMBER
 
 
-@pytest.mark.parametrize("odd", ["Bus", "", "bus ", None, math.nan, 0, 1, b"bus", ("bus", "bus"), object()])
+@pytest.mark.parametrize("odd", ["Bus", "", "b us", None, math.nan, 0, 1, b"BUS", ("bus", "bus"), object()])
 def test_what_is_no_symbol_is_the_first(odd: Any) -> None:
     names: list[Any] = [WORDS[code] if code else odd for code in CODES]
     assert pmf(WORDS, [[name] for name in names]) == BY_NUMBER
@@ -112,29 +112,44 @@ def test_bools_are_numbers() -> None:
         assert learner.output_distribution(X, groups=USERS) == wanted
 
 
-@pytest.mark.parametrize(
-    ("symbols", "X", "message"),
-    [
-        (WORDS, CODES[:, None], "dtype int64, whose values are numbers.*X as texts"),
-        (WORDS, CODES[:, None].astype(float), "dtype float64"),
-        (WORDS, np.array(WORDS, dtype="S")[CODES][:, None], "whose values are bytes.*pass symbols as bytes"),
-        ((0, 1, 2), np.array(WORDS)[CODES][:, None], "whose values are texts.*pass symbols as texts"),
-        ((0, 1, 2), pl.DataFrame({"way": [WORDS[code] for code in CODES]}), "whose values are texts"),
-        (WORDS, pd.DataFrame({"day": pd.to_datetime(CODES)}), "neither numbers nor texts"),
-    ],
-)
-def test_columns_that_can_hold_no_symbol_are_refused_by_type(symbols: Any, X: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=f"X is of.*{message}"):
-        pmf(symbols, X)
+def test_spellings_of_a_symbol_are_one() -> None:
+    spellings: list[list[Any]] = [[1, "1", 1.0], [2, "02", b"2"], [True, "bus ", b"bus"]]
+    for names in ((9, 1, 2), ("9", "01", "2.0"), (9.0, 1.0, 2.0)):
+        for one, two, _ in zip(*spellings, strict=True):
+            assert pmf(names, [[[None, one, two][code]] for code in CODES]) == BY_NUMBER
+    for bus in ("bus", "bus ", " bus", b"bus", np.str_("bus")):
+        assert pmf(WORDS, [[["none", bus, "train"][code]] for code in CODES]) == BY_NUMBER
+    assert pmf((b"none", b"bus", b"train"), frames([WORDS[code] for code in CODES])["polars"]) == BY_NUMBER
+
+
+def test_declared_types_that_hold_no_symbol_are_refused() -> None:
+    for frame in (
+        pa.table({"way": pa.array(CODES, type=pa.duration("s"))}),
+        pl.DataFrame({"way": [[code] for code in CODES.tolist()]}),
+    ):
+        with pytest.raises(TypeError, match=r"X: the column 'way' is of type .*, and labels or items can"):
+            pmf(WORDS, frame)
+    nothing = pmf(WORDS, [["none"]] * 12)
+    for X in (
+        CODES[:, None],
+        CODES[:, None] * 1.5,
+        pd.DataFrame({"day": pd.to_datetime(CODES)}),
+        CODES.astype("m8[s]")[:, None],
+    ):
+        assert pmf(WORDS, X) == nothing
 
 
 @pytest.mark.parametrize(
-    "symbols",
-    ["yes", ("yes",), ("yes", "yes"), ("yes", 1), ("yes", b"yes"), (1, True), (0, math.nan), (0, 2**60), 5, {"a"}],
-    ids=str,
+    "symbols", ["yes", ("yes",), ("yes", 1), ("yes", b"yes"), (0, math.nan), (0, 2**60), 5, {"a"}], ids=str
 )
 def test_what_are_no_symbols(symbols: Any) -> None:
     with pytest.raises(ValueError, match="symbols must be a sequence of two or more distinct labels of one type"):
+        pmf(symbols, CODES[:, None])
+
+
+@pytest.mark.parametrize("symbols", [("yes", "yes"), (1, True), ("a", "5", "05"), (0.5, 1, 1)], ids=str)
+def test_symbols_that_read_alike(symbols: Any) -> None:
+    with pytest.raises(ValueError, match=r"^symbols: .* read alike"):
         pmf(symbols, CODES[:, None])
 
 

@@ -115,14 +115,18 @@ def test_rows_of_one_length_have_no_more_columns_than_are_public() -> None:
 
 
 def test_values_of_a_type_that_is_refused_are_not_looked_at() -> None:
-    """A date beyond those of Python would raise another error than others do."""
+    """A date beyond those of Python would raise another error than others do; of pandas it is a missing value."""
     dates = [pa.array([0, last], type=pa.timestamp("s")) for last in (0, 2**60)]
-    for make in (lambda date: date, lambda date: pd.Series(date, dtype="timestamp[s][pyarrow]")):
-        for date in dates:
-            with pytest.raises(TypeError, match="y is of dtype timestamp"):
-                UserTable.read(np.ones((2, 1)), make(date), groups=[1, 2], m=1)
-            with pytest.raises(TypeError, match="'x' is of dtype timestamp"):
-                UserTable.read(pa.table({"x": date}), groups=[1, 2], m=1)
+    for date in dates:
+        with pytest.raises(TypeError, match="y is of type timestamp"):
+            UserTable.read(np.ones((2, 1)), date, groups=[1, 2], m=1)
+        with pytest.raises(TypeError, match="'x' is of type timestamp"):
+            UserTable.read(pa.table({"x": date}), groups=[1, 2], m=1)
+        series = pd.Series(date, dtype="timestamp[s][pyarrow]")
+        assert np.isnan(UserTable.read(np.ones((2, 1)), series, groups=[1, 2], m=1).labels).all()
+        assert np.isnan(UserTable.read(pd.DataFrame({"x": series}), groups=[1, 2], m=1).X).all()
+        labels = UserTable.read(np.ones((2, 1)), date, groups=[1, 2], m=1, classes=("no", "1970-01-01")).labels
+        assert labels.tolist() == [1, int(date is dates[0])]
 
 
 @pytest.mark.parametrize("value", IN_LISTS.values(), ids=list(IN_LISTS))
@@ -152,8 +156,8 @@ def test_texts_of_characters_that_are_none_are_no_values() -> None:
     for odd in (array, arrow, pd.Series(arrow, dtype=pd.ArrowDtype(pa.string()))):
         assert UserTable.read(rows, odd, groups=[1, 2, 3], m=1, classes=classes).labels.tolist() == [1, 0, 0]
         assert selection.tally(odd) == {"a": 1, "b": 1, None: 1}
-        with pytest.raises(ValueError, match="row 2 has no user id"):
-            UserTable.read(rows, groups=odd, m=1)
+        # Bytes that are no text are somebody; what NumPy cannot show is nobody.
+        assert UserTable.read(rows, groups=odd, m=1).n_users == (2 if odd is array else 3)
     for odd in ([["a"], ["b"], no_texts(1)], ["a", "b", no_texts(1)]):
         assert UserTable.read(rows, odd, groups=[1, 2, 3], m=1, classes=classes).labels.tolist() == [1, 0, 0]
     protocol = local.BitwiseMajority(epsilon=1, n_bits=2, n_users=4, round_id="x")
@@ -194,6 +198,34 @@ def test_a_value_in_y_moves_nobody(kind: str) -> None:
                 y = brought(make, replaced(LABELS, places, value))
                 if y is not None:
                     same(read(learner, X, y), plain)
+
+
+IDS = {kind: make for kind, make in {**VECTORS, **TEXTS}.items() if "column of" not in kind and "Enum" not in kind}
+IDS = {kind: make for kind, make in IDS.items() if "row" not in kind and "category" not in kind}
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("names", [USERS, ["11", "12", "11", "13", "12", "13", "11", "13"]], ids=["names", "digits"])
+def test_a_value_among_ids_moves_nobody(kind: str, names: list[str]) -> None:
+    """Whoever has an odd id, or none, leaves the rows of all others to the others, and raises and warns of nothing."""
+    make, X = IDS[kind], np.array(POINTS)[:, None]
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8)
+    others = [read(learner, X, LABELS, names).X[[place for place in OTHERS if names[place] == name]] for name in names]
+    for places in PLACES:
+        for name, value in VALUES.items():
+            ids = brought(make, replaced(names, places, value))
+            if ids is None:
+                continue
+            table = read(learner, X, LABELS, ids)
+            assert 2 <= table.n_users <= 4, name
+            found = [table.X[table.users == user].tobytes() for user in range(table.n_users)]
+            for place in OTHERS:
+                assert others[place].tobytes() in found, name
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                kept, _, groups = bound_contributions(X, None, ids, m=8)
+            assert len(kept) == len(groups) == len(table.users)
+            assert set(X[OTHERS, 0]) <= set(kept[:, 0])
 
 
 @pytest.mark.parametrize("kind", CATEGORIES)
@@ -280,8 +312,12 @@ CLIENTS: dict[str, Any] = {
     "selection": shuffle.Mode(**ROUND, delta=1e-2, n_items=5, default=4),
 }
 """Protocols whose users have one number each."""
-ONES = {"True", "NumPy's True"}
-"""The values that are the item 1. All others count as the default."""
+ITEMS = {
+    **dict.fromkeys(("True", "NumPy's True"), 1),
+    **dict.fromkeys(("an odd float", "an odd int"), 3),
+    "a number as a text": 7,
+}
+"""The values that are an item, where there are so many. All others count as the default."""
 
 
 def reported(protocol: Any, items: Any) -> bytes:
@@ -305,10 +341,9 @@ def test_what_a_client_is_given_raises_nothing(name: str) -> None:
             warnings.simplefilter("ignore", InsecureRandomnessWarning)
             return client.report(item, random_state=3)
 
-    default, one = report(protocol.default), report(1)
-    assert default != one
+    assert report(protocol.default) != report(1)
     for value, item in VALUES.items():
-        assert report(item) == (one if value in ONES else default), value
+        assert report(item) == report(ITEMS.get(value, protocol.default)), value
 
 
 @pytest.mark.parametrize("kind", [kind for kind in {**VECTORS, **NUMBERS} if "list of rows" not in kind])
@@ -323,7 +358,7 @@ def test_an_item_moves_no_message_of_others(kind: str) -> None:
             assert reported(protocol, make(items)) == plain[1] != plain[protocol.default]
             for value, container in given.items():
                 if container is not None and kind in VECTORS:
-                    assert reported(protocol, container) == plain[1 if value in ONES else protocol.default], value
+                    assert reported(protocol, container) == plain[ITEMS.get(value, protocol.default)], value
                 elif container is not None:
                     # NumPy makes numbers of some values when they are put into an array of numbers.
                     assert reported(protocol, container) in plain, value
@@ -342,7 +377,7 @@ def test_a_row_of_bits_moves_no_message_of_others(kind: str) -> None:
     for value, odd in VALUES.items():
         assert reported(BITS, make(replaced(rows, [2], odd))) == plain, value
         with_bit = reported(BITS, make(replaced(rows, [2], [odd, 1, 1])))
-        assert with_bit == (reported(BITS, rows) if value in ONES else plain), value
+        assert with_bit == (reported(BITS, rows) if ITEMS.get(value) == 1 else plain), value
 
 
 @pytest.mark.parametrize("kind", {**VECTORS, **NUMBERS})

@@ -83,8 +83,9 @@ NUMBERS = [
 
 # Labels, and those that they count as.
 OTHERS = [
-    ("1", 0), ("a secret", 0), ("", 0), (b"1", 0), (None, 0), (math.nan, 0), (math.inf, 0), (1j, 0), ([1], 1),
-    (np.array([1, 0]), 0), (Hostile(), 0), (10**400, 0), (2, 0), (-1, 0), (True, 1), (1.0, 1), (Fraction(1), 1),
+    ("1", 1), ("a secret", 0), ("", 0), (b"1", 1), ("01", 1), ("true", 1), ("0", 0), (None, 0), (math.nan, 0),
+    (math.inf, 0), (1j, 0), ([1], 1), (np.array([1, 0]), 0), (Hostile(), 0), (10**400, 0), (2, 0), (-1, 0), (True, 1),
+    (1.0, 1), (Fraction(1), 1),
 ]  # fmt: skip
 
 
@@ -151,10 +152,10 @@ def test_a_persons_label_is_read_alone(learner: Any, form: Any) -> None:
 
 @pytest.mark.parametrize("other", [2**61, 0.5, None, "a secret", -1, 2**64])
 def test_long_integers_of_others_are_read_alike(other: Any) -> None:
-    """In a list and in nullable columns they are kept, and in others read as doubles, whatever is beside them."""
-    pandas = pytest.importorskip("pandas")
+    """In columns of Arrow they are kept, and in others read as doubles, whatever is beside them."""
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     size = 2**60
-    learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1, n_features=1)
 
     def points(X: Any, **given: Any) -> list[int]:
         made = clone(learner).set_params(**given)
@@ -164,26 +165,33 @@ def test_long_integers_of_others_are_read_alike(other: Any) -> None:
         return found
 
     values = [size + 1, size + 1, other]
-    assert points([[value] for value in values]) == [size + 1] * 2
-    assert points(as_objects(values)[:, None]) == points(pandas.DataFrame({"x": values})) == [size] * 2
-    assert points(as_objects(values)[:, None], exact_integers=True) == [size + 1] * 2
     whole = np.array([size + 1, size + 1, 1])[:, None]
-    assert points(whole) == points(np.where([[False], [False], [True]], np.nan, whole)) == [size] * 2
-    assert points(whole, exact_integers=True) == [size + 1] * 2
+    held = [[[value] for value in values], as_objects(values)[:, None], pandas.DataFrame({"x": values}), whole]
     if other is None:
-        assert points(pandas.DataFrame({"x": pandas.array(values, dtype="Int64")})) == [size + 1] * 2
+        held.append(pandas.DataFrame({"x": pandas.array(values, dtype="Int64")}))
+        assert points(arrow.table({"x": arrow.array(values)})) == [size + 1] * 2
+    for X in held:
+        assert points(X) == [size] * 2
+        rounded = X is held[2] and other in (0.5, None)  # by pandas
+        assert points(X, exact_integers=True) == [size if rounded else size + 1] * 2
+    assert points(np.where([[False], [False], [True]], np.nan, whole)) == [size] * 2
+    assert points([[str(value)] for value in values], exact_integers=True) == [size + 1] * 2
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_missing_value_in_a_frame_changes_no_others(missing: bool) -> None:
     pandas = pytest.importorskip("pandas")
-    column = pandas.array([2**60 + 1, 2**60 + 1, None if missing else 1], dtype="Int64")
-    frame = pandas.DataFrame({"amount": column, "size": [2.0, math.nan if missing else 1.0, 3.0]})
+    pyarrow = pytest.importorskip("pyarrow")
+    whole = pyarrow.array([2**60 + 1, 2**60 + 1, None if missing else 1])
+    frame = {"amount": whole, "size": pyarrow.array([2.0, math.nan if missing else 1.0, 3.0])}
     learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1)
-    assert learner._read(frame, [0] * 3, [0, 1, 2])[0].X.tolist() == [2**60 + 1] * 2 + [1]
-    frame["city"] = pandas.Categorical(["a secret", "b", None])
-    with pytest.raises(TypeError, match="the column 'city' is of dtype category, and numbers are needed"):
-        learner._read(frame, [0] * 3, [0, 1, 2])
+    for given in ({}, {"city": pyarrow.array(["a secret", "b", None]).dictionary_encode()}):
+        table = learner._read(pyarrow.table(frame | given), [0] * 3, [0, 1, 2])[0]
+        assert table.X.tolist() == [2**60 + 1] * 2 + [1]
+    rounded = pandas.DataFrame({"amount": pandas.array([2**60 + 1, 2**60 + 1, None if missing else 1], dtype="Int64")})
+    rounded["city"] = pandas.Categorical(["a secret", "b", None])
+    with pytest.warns(UserWarning, match="X may have whole numbers up to"):
+        assert learner._read(rounded, [0] * 3, [0, 1, 2])[0].X.tolist() == [2**60] * 2 + [1]
 
 
 def test_rows_of_lists_may_be_of_any_kind() -> None:
@@ -216,25 +224,36 @@ def test_points_of_a_private_median_are_read_alone(other: Any) -> None:
 
     like = 1 if isinstance(other, list) else {"2": 2, 0.5: 1}.get(other, 0)
     exact = [size + 5, size + 5, 1, other]
-    assert median(exact) == median([size + 5, size + 5, 1, like]) != median([size, size, 1, like])
-    assert median(as_objects(exact), exact_integers=True) == median(exact)
-    with pytest.warns(UserWarning, match="points may have whole numbers up to"):
-        rounded = median(as_objects(exact))
-    with pytest.warns(UserWarning, match="points may have whole numbers up to"):
-        assert rounded == median(np.array([size, size, 1.0, like]))
+    promised = median(exact, exact_integers=True)
+    assert promised == median(as_objects(exact), exact_integers=True)
+    assert promised == median(np.array([size + 5, size + 5, 1, like]), exact_integers=True)
+    for held in (exact, as_objects(exact), np.array([size, size, 1.0, like])):
+        with pytest.warns(UserWarning, match="points may have whole numbers up to"):
+            rounded = median(held)
+        assert rounded == median(np.array([size, size, 1, like]), exact_integers=True) != promised
 
 
 @pytest.mark.parametrize("on_invalid", ["clamp", "raise"])
-@pytest.mark.parametrize("X", [np.array([777.5, 2.0]), np.array(777.5), 777.5, np.array([[777.5j], [2.0]])])
+@pytest.mark.parametrize("X", [np.array([777.5, 2.0]), np.array(777.5), 777.5])
 def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, on_invalid=on_invalid)
-    with pytest.raises((TypeError, ValueError), match=r"Expected 2D array|Complex data|got a builtins.float") as caught:
+    with pytest.raises((TypeError, ValueError), match=r"Expected 2D array|got a builtins.float") as caught:
         learner.fit(X, [0, 1], groups=[0, 1])
     assert "777" not in str(caught.value)
-    with pytest.raises(ValueError, match="Complex data not supported") as caught:
-        learner.fit(np.array([[1.0], [2.0]]), np.array([777j, 1]), groups=[0, 1])
-    assert "777" not in str(caught.value)
     learner.fit([[1.0], [2.0]], [0, 1], groups=[0, 1])
-    with pytest.raises((TypeError, ValueError), match=r"Expected 2D array|Complex data|got a builtins.float") as caught:
+    with pytest.raises((TypeError, ValueError), match=r"Expected 2D array|got a builtins.float") as caught:
         learner.predict(X)
     assert "777" not in str(caught.value)
+
+
+def test_one_complex_number_makes_complex_ones_of_all() -> None:
+    """Refused where values are looked at, without them; otherwise the real parts of the others are what they were."""
+    X, y, odd = np.array([[1.0], [2.0], [777j]]), np.array([0, 1, 777j]), [[1.0], [2.0], [None]]
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, n_features=1)
+    assert learner.output_distribution(X, y, groups=range(3)) == learner.output_distribution(
+        odd, [0, 1, 0], groups=range(3)
+    )
+    for given in ((X, [0, 1, 0]), ([*odd[:2], [1.0]], y)):
+        with pytest.raises(ValueError, match="Complex data not supported") as caught:
+            clone(learner).set_params(on_invalid="raise").fit(*given, groups=range(3))
+        assert "777" not in str(caught.value)

@@ -100,8 +100,8 @@ def test_an_audit_finds_votes_that_are_counted_twice(monkeypatch: pytest.MonkeyP
     original = votes_module.PurePrivateMode
 
     class Twice(original):  # type: ignore[misc,valid-type]
-        def tally(self, items: Any) -> Any:
-            return Counter({item: 2 * count for item, count in super().tally(items).items()})
+        def tally(self, items: Any, **options: Any) -> Any:
+            return Counter({item: 2 * count for item, count in super().tally(items, **options).items()})
 
     def holds() -> bool:
         learner = as_finite_algorithm(classifier(epsilon=LogRatio(3), m=1, model="central-pure"))

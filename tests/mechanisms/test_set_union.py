@@ -385,7 +385,7 @@ def test_arguments_are_refused_by_name() -> None:
     with pytest.raises(TypeError, match="rounds"):
         SetUnion(**{**good, "rounds": "ab"})
     union = SetUnion(**good)
-    for users in ("ab", 3, [3], ["ab"], [[1.5]], {None: [1]}):
+    for users in ("ab", 3, [3], ["ab"], [[{}]], [[None]], {None: [1]}):
         with pytest.raises(TypeError, match="users"):
             union.sample(users)
     for delta in (0, 1):

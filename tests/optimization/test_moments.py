@@ -580,5 +580,7 @@ def test_every_scale_of_values_is_one_release() -> None:
                 assert np.all(np.isfinite(model.coef_))
                 assert np.all(np.isfinite(model.intercept_))
                 assert isinstance(model.converged_, bool)
-    with pytest.raises(TypeError):
-        kind(epsilon=1, m=4, feature_bounds=(0, 1), **bounds).fit(X.astype(str), y, groups=users)
+    read = [
+        kind(epsilon=1, m=4, feature_bounds=(0, 1), **bounds)._read(form, y, users)[0].X for form in (X, X.astype(str))
+    ]
+    assert np.array_equal(*read)

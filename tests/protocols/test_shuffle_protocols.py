@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from userdp import LogRatio
@@ -36,7 +37,7 @@ class Odd(int):
         raise RuntimeError("no number")
 
 
-NO_ITEMS = [None, "1", 1.5, float("nan"), -1, 7, 10**30, Odd(1), [], object(), np.float64(-2), np.timedelta64(1)]
+NO_ITEMS = [None, "one", 1.5, float("nan"), -1, 7, 10**30, Odd(9), [], object(), np.float64(-2), np.timedelta64(1)]
 
 
 def protocol_of(kind: Any, **changes: Any) -> Any:
@@ -146,8 +147,10 @@ def test_no_item_is_the_default_item(kind: Any) -> None:
     assert (many == protocol.report_many([default] * len(NO_ITEMS), random_state=1)).all()
     odd = np.array([-3, 100, 2**62])
     assert (protocol.report_many(odd, random_state=1) == protocol.report_many([default] * 3, random_state=1)).all()
-    one, *others = (protocol.client().report(item, random_state=1) for item in (1, np.uint8(1), True, 1.0))
-    assert others == [one] * 3
+    one, *others = (
+        protocol.client().report(item, random_state=1) for item in (1, np.uint8(1), True, 1.0, "01", Odd(1))
+    )
+    assert others == [one] * 5
     assert one != expected
 
 
@@ -416,13 +419,19 @@ def test_a_round_needs_a_sequence_of_items(kind: Any, items: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
-def test_containers_of_other_types_are_refused_by_their_type(kind: Any) -> None:
+def test_types_are_refused_where_no_value_can_change_them(kind: Any) -> None:
     protocol = protocol_of(kind)
-    masked = np.ma.masked_array([1] * 20, mask=1)  # type: ignore[no-untyped-call]
-    for items in (np.array(["1"] * 20), np.array([0] * 20, "m8[s]"), masked):
+    for items in (pa.array([0] * 20, type=pa.duration("s")), pa.array([0] * 20, type=pa.date32())):
         for give in (protocol.release, protocol.report_many):
-            with pytest.raises(TypeError, match="items"):
+            with pytest.raises(TypeError, match=r"items is of type .*, and numbers can be read of none of its values"):
                 give(items)
+    default = protocol.report_many([None] * 20, random_state=1)
+    masked = np.ma.masked_array([1] * 20, mask=1)  # type: ignore[no-untyped-call]
+    for items in (np.array([1] * 20, "m8[s]"), masked):
+        assert (protocol.report_many(items, random_state=1) == default).all()
+    ones = protocol.report_many([1] * 20, random_state=1)
+    for items in (np.array(["1"] * 20), pa.array(["1"] * 20)):
+        assert (protocol.report_many(items, random_state=1) == ones).all()
     with pytest.raises(ValueError, match="items should be a 1d array"):
         protocol.report_many(np.zeros((20, 2)))
 

@@ -712,7 +712,9 @@ def selections() -> Any:
         approximate = ApproximatePrivateMode(epsilon=1, delta="1e-6", neighbors=neighbors, default="tea")
         pure = PurePrivateMode(epsilon=1, n_items=2**64, neighbors=neighbors)
         found.append([approximate.release(items, random_state=s) for s in range(4)])
-        found.append([pure.release([2**63] * 30 + list(range(100)), random_state=s) for s in range(4)])
+        found.append(
+            [pure.release([2**63] * 30 + list(range(100)), random_state=s, exact_integers=True) for s in range(4)]
+        )
         found.append(approximate.pmf({"tea": 40, "milk": 38}))
     return found
 

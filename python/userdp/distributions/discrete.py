@@ -36,7 +36,7 @@ from userdp.estimators.plan import ExactEpsilon, Parts
 from userdp.exact.numbers import check_count, counted, short_repr
 from userdp.learners.clipped_pairwise import ScheffeEM, Symbols, clipping_bound, read_symbols
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
-from userdp.users.containers import Grid, check_holds, places_of, read_names
+from userdp.users.containers import Grid, places_of, read_names
 from userdp.users.table import UserTable
 
 Floats = npt.NDArray[np.float64]
@@ -221,9 +221,9 @@ class SymbolDistribution(DistributionEstimator):
         kind="sequence of texts, bytes, bools or numbers, optional",
         doc="""
         In place of `n_symbols`: the symbols by name, public, distinct, all texts, all bytes or all numbers, such as
-        ("no", "yes"). Values are compared with them and with nothing else; categories too go by what they stand for.
-        All that is no symbol, missing values too, counts as the first: put one such as "none" there if that is not
-        meant. A column whose type can hold no symbol is refused, such as one of integers where symbols are texts.
+        ("no", "yes"). The one text of each value is compared with theirs, so that 1, 1.0, True and "1" are one symbol;
+        categories are what they stand for. All that is no symbol, missing values too, counts as the first: put one such
+        as "none" there if that is not meant.
         """,
     )
     max_candidates: int = fields.count(
@@ -244,7 +244,7 @@ class SymbolDistribution(DistributionEstimator):
     def _k(self) -> int:
         """The number of symbols."""
         if self.symbols is not None:
-            return len(read_names(self.symbols, "symbols").keys)
+            return len(read_names(self.symbols, "symbols"))
         return check_count(self.n_symbols, "n_symbols", 2)
 
     def _read_X(self, grid: Grid) -> npt.NDArray[np.int64]:
@@ -254,8 +254,6 @@ class SymbolDistribution(DistributionEstimator):
         names = read_names(self.symbols, "symbols")
         if grid.shape[1] != columns:
             raise ValueError(f"X must have {columns} columns of symbols; got the shape {grid.shape}")
-        for column in grid.vectors():
-            check_holds(column, names, "X", "symbols")
         places = np.column_stack([places_of(column, names) for column in grid.vectors()])
         if self.on_invalid == "raise" and np.any(places < 0):
             raise ValueError(f"X has values that are not in symbols={short_repr(self.symbols)}")

@@ -104,6 +104,16 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         doc="The public list of all users, those without rows included, who count in the number of users. By default"
         "\nthose who have rows.",
     )
+    exact_ids: bool = fields.flag(
+        False,
+        doc="True promises that the column of user ids was read as integers or texts. Otherwise whole numbers beyond"
+        "\n2**53 are one person where doubles cannot tell them apart, but in columns of Arrow and polars.",
+    )
+    written_ids: bool = fields.flag(
+        False,
+        doc="True promises that the column of user ids was read as texts, each of which is then itself. Otherwise 5,"
+        '\n"5" and "05" are one person.',
+    )
     random_state: int | None = fields.parameter(
         None,
         kind="None or int",
@@ -215,13 +225,14 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         if ids is None:
             users, m, unit = Users(np.arange(len(rows), dtype=np.uint32), len(rows)), 1, "record"
         else:
-            users, m = encode_users(ids, len(rows), self.enrolled), check_count(self.m, "m")
+            m, promises = check_count(self.m, "m"), {"exact_ids": self.exact_ids, "written_ids": self.written_ids}
+            users = encode_users(ids, len(rows), self.enrolled, **promises)
         if users.n_users < 2:
             raise ValueError(
                 f"{'X' if ids is None else 'groups'}: at least 2 users are needed to protect one among them; got "
                 f"{users.n_users}" + (f" (n_samples = {len(rows)})" if ids is None else "")
             )
-        table = UserTable(rows, labels, users.codes, users.n_users, m)
+        table = UserTable(users.of(rows), users.of(labels), users.codes, users.n_users, m)
         return (table.capped() if self.caps_rows else table), unit
 
     def _check_without_groups(self) -> None:
@@ -245,8 +256,9 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         if self.on_invalid == "raise" and not named and not isinstance(groups, str):
             with _without_values():
                 block = validate_data(self, X, reset=reset, dtype="numeric")
-            return self._read_X(Grid(block, (), None, block)), groups
-        grid, ids = read_features(X, groups, n_features=self._width(reset), texts=named)
+            return self._read_X(Grid(block, (), block)), groups
+        kind = "text" if named else "number"
+        grid, ids = read_features(X, groups, n_features=self._width(reset), kind=kind)
         if reset:
             check_width(grid, self.n_features)
         validate_data(self, X=grid.native, reset=reset, skip_check_array=True)
@@ -314,13 +326,13 @@ class UserLevelEstimator(UserLevelMechanism):
         y : array, series or sequence with shape (rows,)
             Labels or targets, for estimators that have them.
         groups : array, series or sequence with shape (rows,), or str
-            The user id of every row: integers, texts, bytes, UUIDs, dates, bools, or tuples of these. A str names a
-            column of X, a frame.
+            The user id of every row: texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these. Rows
+            without one are nobody's and are left out. A str names a column of X, a frame.
 
         Raises
         ------
         TypeError, ValueError
-            For bad parameters, types, shapes and user ids, never for what is in a row. The estimator is then as it was.
+            For bad parameters, types and shapes, never for what is in a row. The estimator is then as it was.
         BudgetError
             For work that would not end in minutes, from public numbers.
         """
@@ -398,9 +410,8 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         (0, 1),
         check=fields.or_none(lambda value, name: read_classes(value)),
         kind="pair of labels, or None",
-        doc="The public labels, two numbers or two texts. A y whose type can hold neither is refused, such as one of"
-        "\nintegers where they are texts. What is neither counts as the first; so all may in a list or a column of"
-        "\nobjects, whose type says nothing. None takes them from y, which is not private.",
+        doc="The public labels, two numbers or two texts, compared with the one text of each value: 1, True, 1.0 and"
+        '\n"1" are one label. What is neither counts as the first. None takes them from y, which is not private.',
     )
 
     _fitted_doc = {"classes_": ("ndarray with shape (2,)", "The labels, as given.")} | UserLevelEstimator._fitted_doc
@@ -467,7 +478,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
             self.classes_ = labels
             return np.asarray(targets == labels[1]).astype(np.uint8)
         classes = read_classes(self.classes)
-        places = places_of(label_column(targets, classes, n_rows), classes)
+        places = places_of(label_column(targets, n_rows), classes)
         if np.any(places < 0):
             raise ValueError(f"y has labels outside classes={short_repr(self.classes)}")
         self.classes_ = classes.labels
@@ -478,7 +489,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
 def check_rising(classes: Any, otherwise: str) -> None:
     """Refuse numbers whose second is the smaller, for learners of hypotheses that hold of one class."""
     known = None if classes is None else read_classes(classes)
-    if known is not None and known.kind == "number" and known.keys[0] > known.keys[1]:
+    if known is not None and known.falling:
         swapped = tuple(known.labels[::-1].tolist())
         raise ValueError(
             f"classes must list the smaller label first; got {short_repr(classes)}: pass classes={swapped}, {otherwise}"
@@ -556,8 +567,8 @@ class PointReader(UserLevelMechanism):
     exact_integers: bool = fields.flag(
         False,
         doc="True promises that the type of X is public, and so reads NumPy's integers beyond 2**53 exactly. Otherwise"
-        "\nthey are read as doubles, which pandas and NumPy make of them as soon as one value is missing. Lists, and"
-        "\nnullable and Arrow columns, are read exactly anyway.",
+        "\nthey are read as doubles, which pandas and NumPy make of them as soon as one value is missing. Columns of"
+        "\nArrow and polars are read exactly anyway.",
     )
 
     @abstractmethod

@@ -59,7 +59,8 @@ class PrivateMedian(ComposedMechanism):
         The public list of all users, in which those without rows count too: they favor no point. By default the users
         who have rows.
     exact_integers : bool
-        True promises that the type of the points is public. Otherwise NumPy's integers are read as doubles.
+        True promises that the type of the points is public. Otherwise integers are read as doubles, but in columns of
+        Arrow and polars.
 
     Notes
     -----
@@ -131,9 +132,10 @@ class PrivateMedian(ComposedMechanism):
         ----------
         points : array-like of numbers with shape (rows,)
             Private. A number x counts as ceil(x), clamped to 1, ..., domain_size; NaN and what is no number count as 1.
-            Whole numbers beyond 2^53 are exact in lists, in nullable and Arrow columns, and with `exact_integers`.
+            Whole numbers beyond 2^53 are exact in columns of Arrow and polars, and with `exact_integers`.
         groups : array-like with shape (rows,)
-            User ids: integers, texts, bytes, UUIDs, dates, bools, or tuples of these.
+            User ids: texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these. Rows without one are left
+            out.
         random_state : None or int
             None draws from the operating system's cryptographic generator. An integer makes the draw reproducible, for
             tests only, and warns.
@@ -162,7 +164,7 @@ class PrivateMedian(ComposedMechanism):
         numbers = read_point_column(points, "points", self.domain_size, exact_integers=self.exact_integers)
         users = encode_users(groups, len(numbers), self.enrolled)
         rows = first_rows(users, self.m)
-        counted, codes = points_of(numbers[rows], self.domain_size), users.codes[rows]
+        counted, codes = points_of(users.of(numbers)[rows], self.domain_size), users.codes[rows]
         labels = np.zeros(len(counted), np.uint8)
         sweep = _core.ThresholdSweep(counted, labels, codes, users.n_users, self.m, self.domain_size)
         scores = sweep.median_groups

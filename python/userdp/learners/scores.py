@@ -37,7 +37,7 @@ def user_level_errors(
     y : array-like with shape (rows,)
         Labels, 0 or 1. What is neither counts as 0.
     groups : array-like with shape (rows,)
-        User ids: integers, texts, bytes, UUIDs, dates, bools, or tuples of these.
+        User ids: texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these. Rows without one are left out.
     m : int
         The most rows of a user, >= 1, public; see `bound_contributions`.
     scaled : bool
@@ -48,7 +48,7 @@ def user_level_errors(
     -------
     ndarray of uint8, uint16 or uint32 with shape (K, users)
         Of the smallest type that holds m. A user with r rows and w mistakes has the count ceil(w m / r), in 0..m, or
-        plainly w; these are equal for r = m. Users are in the order of their ids; ids of several types, type by type.
+        plainly w; these are equal for r = m. Users are in the order of their ids: integers by size, then all others.
 
     Raises
     ------
@@ -81,6 +81,8 @@ def user_level_errors(
     if table.shape[1] != len(labels):
         raise ValueError(f"predictions has {table.shape[1]} columns for {len(labels)} labels in y; one each is needed")
     users = encode_users(groups, len(labels))
+    if users.owned is not None:
+        table, labels = np.ascontiguousarray(table[:, users.owned]), users.of(labels)
     # A row takes 32 bytes for any number of hypotheses up to 256.
     size = max(len(table) * users.n_users * np.min_scalar_type(most).itemsize, max(len(table), 32) * len(labels))
     if size > MAX_BYTES:

@@ -175,8 +175,8 @@ def hypothesis_election(
         return int(number).to_bytes(width, "big")
 
     if model == "central-approx":
-        approximate = ApproximatePrivateMode(epsilon=epsilon, delta=delta, default=default)
-        return election(approximate, approximate.tally)
+        approximate = ApproximatePrivateMode(epsilon=epsilon, delta=delta, default=_word(default))
+        return election(approximate, lambda votes: approximate.tally([*map(_word, votes)]), _vote)
     if model == "central-pure":
         if n_bits > PURE_BITS:
             raise BudgetError(
@@ -185,7 +185,7 @@ def hypothesis_election(
                 "algorithm with shorter hypotheses"
             )
         pure = PurePrivateMode(epsilon=epsilon, n_items=2**n_bits, default=_number(default))
-        return election(pure, lambda votes: pure.tally([*map(_number, votes)]), bytes_of)
+        return election(pure, lambda votes: pure.tally([*map(_number, votes)], exact_integers=True), bytes_of)
     if model == "local":
         if n_users < n_bits:
             raise ValueError(
@@ -237,6 +237,15 @@ class ReportedBits(LocalRound):
         zero, one = (sum(map(int, part)) for part in (distribution[: most_zeros + 1], distribution[most_zeros + 1 :]))
         common = math.gcd(zero, one)
         return one // common, zero // common
+
+
+def _word(vote: bytes) -> str:
+    """A vote as an item, which is a text that says nothing else."""
+    return f"h{vote.hex()}"
+
+
+def _vote(item: Any) -> Hashable:
+    return bytes.fromhex(item[1:]) if isinstance(item, str) else item
 
 
 def _number(vote: bytes) -> int:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from userdp.exact.numbers import is_integer
 from userdp.mechanisms.base import AdditiveNoise, Mechanism
 from userdp.mechanisms.key_bounds import Neighbors
-from userdp.users.table import canonical_id
+from userdp.users.table import canonical_id, order_of
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -38,12 +38,18 @@ def read_counts(counts: Any) -> tuple[Sequence[Any], Integers]:
         numbers = read_integers(counts, "counts")
         return range(numbers.size), numbers
     try:
-        keys = sorted(counts, key=canonical_id)
+        keys = sorted(counts, key=_order)
     except (TypeError, ValueError):
         raise TypeError(
-            "the keys of counts must be ints, texts, bytes, dates, UUIDs, bools, or tuples of these"
+            "the keys of counts must be texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these"
         ) from None
     return keys, listed_integers([counts[key] for key in keys])
+
+
+def _order(key: Any) -> tuple[Any, ...]:
+    """An order of the keys themselves, also of those that read alike."""
+    exact, written = (order_of(canonical_id(key, spelling=spelling)) for spelling in ("digits", "written"))
+    return exact, written, type(key).__name__
 
 
 def listed_integers(values: list[Any]) -> Integers:

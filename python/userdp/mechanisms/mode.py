@@ -26,17 +26,15 @@ from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, G
 from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.permute_and_flip import MOST_CANDIDATES, PermuteAndFlip
 from userdp.runtime import source_of
-from userdp.users.containers import read_items
-from userdp.users.sanitize import item_of
+from userdp.users.containers import Item, item_of, read_items
 
 if TYPE_CHECKING:
     from userdp.accounting.cost import PrivacyCost
 
 SelectionMechanism: TypeAlias = Literal["exponential", "permute-and-flip"]
-Item: TypeAlias = "int | str | bytes"
 Counts: TypeAlias = "Mapping[Any, int]"
 """How many users have each item; `None` for those whose item counts for nothing."""
-ItemT = TypeVar("ItemT", bound="int | str | bytes")
+ItemT = TypeVar("ItemT", bound="int | str")
 Outcome = TypeVar("Outcome")
 
 
@@ -98,17 +96,21 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
         if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
             # Such as one item in place of everybody's; nothing private is said of it.
             raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
-        return Counter(map(self._item, read_items(items, "items", self._largest, exact_integers=exact_integers)))
+        counts: Counter[ItemT | None] = Counter()
+        for item, count in read_items(items, "items", self._largest, exact_integers=exact_integers):
+            if count:
+                counts[self._item(item)] += count
+        return counts
 
     def _item(self, item: object) -> ItemT | None:
         accepted = self._accepted(item)
         return self._default if accepted is None else accepted
 
     def _present(self, counts: Counts) -> list[tuple[ItemT, int]]:
-        """The items that somebody has, each with its count: integers first, then strings, then bytes, each in order."""
+        """The items that somebody has, each with its count: integers first, then texts, each in order."""
         if not isinstance(counts, Mapping):
             raise TypeError(f"counts must be a mapping from items to counts; got a {type(counts).__name__}")
-        found: dict[type, list[tuple[ItemT, int]]] = {kind: [] for kind in (int, str, bytes)}
+        found: dict[type, Counter[ItemT]] = {int: Counter(), str: Counter()}
         for key, count in counts.items():
             if type(count) is not int and not is_integer(count):
                 raise TypeError(f"counts must be ints; one is a {type(count).__name__}")
@@ -122,8 +124,8 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
             if item is None:
                 raise ValueError("counts must be of items of this mechanism; one key is none")
             if count:
-                found[type(item)].append((item, int(count)))
-        return [entry for entries in found.values() for entry in sorted(entries)]
+                found[type(item)][item] += int(count)
+        return [entry for entries in found.values() for entry in sorted(entries.items())]
 
     def release(self, items: Any, random_state: int | None = None, *, exact_integers: bool = False) -> Outcome:
         """Choose an item, once, with the whole of the budget.
@@ -138,8 +140,8 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
             None draws from the operating system's cryptographic generator. An integer makes the draw reproducible,
             for tests only, and warns.
         exact_integers : bool
-            True promises that the type of `items` is public. Otherwise NumPy's integers beyond 2**53 - 1 are no items,
-            because one missing value would make doubles of them; in lists, and in nullable and Arrow columns, they are.
+            True promises that the type of `items` is public. Otherwise integers beyond 2**53 - 1 are read as doubles,
+            which one missing value would make of them, but in columns of Arrow and polars.
 
         Returns
         -------

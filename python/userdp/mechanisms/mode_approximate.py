@@ -19,9 +19,9 @@ from userdp.exact.numbers import Delta, Epsilon
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.key_bounds import Neighbors
-from userdp.mechanisms.mode import Counts, Item, PrivateMode, least_from_which_on, lower_tail, planned
+from userdp.mechanisms.mode import Counts, PrivateMode, least_from_which_on, lower_tail, planned
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, noise_parameters
-from userdp.users.sanitize import item_of
+from userdp.users.containers import Item, item_of
 
 PMF_WORK = 2**28
 """The pmf is refused when it takes about so many products of 128-bit numbers or more."""
@@ -45,7 +45,7 @@ class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
     neighbors : {"replace", "add-remove"}
         What the promise is for: replacing one user's item, where the number n of users is public; or adding or
         removing one user, where n is private. "replace" needs about twice as much noise.
-    default : int, str, bytes or None
+    default : int, str or None
         What anything that is not an item counts as: a fixed public item, or None for nothing.
 
     Raises
@@ -55,9 +55,10 @@ class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
 
     Notes
     -----
-    *Items.* Integers of any size, strings and bytes, also NumPy's, of which all may occur together. Their order, which
-    decides ties, is integers, then strings, then bytes, each kind in its own order. Everything else (bools, floats,
-    NaN, None, tuples, objects that cannot be hashed) counts as `default`.
+    *Items* are told apart by the one text of each (docs/reading.md), which numbers, texts, bytes that are texts, dates
+    and times have: 5, 5.0, "5" and b"5" are the item 5, an int, and all that are no integers are items as that text.
+    Their order, which decides ties, is integers, then texts. Everything else counts as `default`. Whole numbers beyond
+    2**53 are told apart by their doubles, unless their type is public (`exact_integers`).
 
     *Privacy.* Adding a user to an item changes the value of that item only, and by 1 before the noise, which is
     certified at (epsilon, delta) for that; an item that nobody had stays at 0 or less. Replacing a user changes two

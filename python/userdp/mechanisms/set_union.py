@@ -37,7 +37,7 @@ from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.union_calibration import proposals, proposals_within
 from userdp.mechanisms.union_rounds import WEIGHT, Round, Rounds, weight_of
 from userdp.runtime import source_of
-from userdp.users.table import canonical_id, key_bytes
+from userdp.users.table import Identity, canonical_id, key_bytes, order_of, plain_key
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
 Method: TypeAlias = Literal["two-round", "one-round", "policy"]
@@ -111,7 +111,9 @@ class SetUnion(KeyMechanism):
     moves other sums. The account pays for both together, takes the worst share, and in a second round the worst one for
     each outcome of the first. Proof: docs/proofs/set_union.md.
 
-    *What may be a key* is as for `SparseHistogram`. Keys are shown in their canonical order.
+    *What may be a key* is as for `SparseHistogram`. Users and keys are told apart by their one spelling
+    (docs/reading.md), and a key is shown in it, whoever gave it: as an int if it is the digits of one, otherwise as a
+    text. Keys are shown in their canonical order: integers by size, then texts, then tuples.
 
     *Time.* Noise is drawn in constant time for a given number of keys that occur. That number shows.
 
@@ -384,12 +386,11 @@ class SetUnion(KeyMechanism):
 
     def _draw(self, source: _core.Source, users: Any) -> list[Any]:
         listed = _read_users(users)
-        names = sorted({key for _, keys in listed for key in keys})
+        names = sorted({key for _, keys in listed for key in keys}, key=order_of)
         place = {key: number for number, key in enumerate(names)}
         held = _held(listed, place)
         shown = np.sort(np.concatenate([np.zeros(0, dtype=np.uint32), *self.shown(held, source)]))
-        plain = {key: value for _, keys in listed for key, value in keys.items()}
-        return [plain[names[code]] for code in shown.tolist()]
+        return [plain_key(names[code]) for code in shown.tolist()]
 
     def shown(self, held: KeysOfUsers, source: _core.Source) -> Iterator[Codes]:
         """The codes of the keys that each round shows, from a source that several mechanisms may share."""
@@ -437,9 +438,8 @@ class SetUnion(KeyMechanism):
             For more than 2**20 choices of keys, orders of users and outcomes, and for noise that is too wide to list.
         """
         listed = _read_users(users)
-        plain = {key: value for _, keys in listed for key, value in keys.items()}
         laws = self._law([frozenset(keys) for _, keys in listed], 0)
-        outcomes = [tuple(tuple(plain[key] for key in sorted(shown)) for shown in outcome) for outcome in laws]
+        outcomes = [tuple(tuple(map(plain_key, sorted(shown, key=order_of))) for shown in outcome) for outcome in laws]
         return Pmf(tuple(outcomes), tuple(whole_multiples(list(laws.values()))))
 
     def _law(self, users: Sequence[frozenset[Any]], number: int) -> dict[tuple[frozenset[Any], ...], Fraction]:
@@ -476,7 +476,7 @@ class SetUnion(KeyMechanism):
     def _law_of_sums(self, users: Sequence[frozenset[Any]]) -> dict[tuple[tuple[Any, int], ...], Fraction]:
         """The sums by key, over all choices of keys and, with a cap, all orders of users."""
         choices = [
-            [tuple(one) for one in itertools.combinations(sorted(keys), min(len(keys), self.max_keys))]
+            [tuple(one) for one in itertools.combinations(sorted(keys, key=order_of), min(len(keys), self.max_keys))]
             for keys in users
             if keys
         ]
@@ -486,7 +486,7 @@ class SetUnion(KeyMechanism):
         found: dict[tuple[tuple[Any, int], ...], Fraction] = {}
         for choice in itertools.product(*choices):
             for order in itertools.permutations(choice) if self.cap is not None else [choice]:
-                total = tuple(sorted(self._added(order).items()))
+                total = tuple(sorted(self._added(order).items(), key=lambda entry: order_of(entry[0])))
                 found[total] = found.get(total, Fraction(0)) + 1
         whole = sum(found.values())
         return {total: mass / whole for total, mass in found.items()}
@@ -503,7 +503,7 @@ class SetUnion(KeyMechanism):
 
 
 def _walked(users: tuple[tuple[Any, ...], ...], weight: int, cap: int) -> Iterable[tuple[Any, int]]:
-    names = sorted({key for keys in users for key in keys})
+    names = sorted({key for keys in users for key in keys}, key=order_of)
     place = {key: number for number, key in enumerate(names)}
     starts = np.cumsum([0, *map(len, users)], dtype=np.int64)
     codes = np.array([place[key] for keys in users for key in keys], dtype=np.uint32)
@@ -532,32 +532,34 @@ def _read_rounds(rounds: Any) -> tuple[NoisyThreshold, ...]:
     return tuple(made)
 
 
-def _read_users(users: Any) -> list[tuple[Any, dict[Any, Any]]]:
-    """Users in canonical form, and their keys by canonical form."""
+def _read_users(users: Any) -> list[tuple[Identity, list[Identity]]]:
+    """Users and the keys of each, by their one spelling: whoever gave a key, it is shown alike."""
     if isinstance(users, Mapping):
         items: Iterable[tuple[Any, Any]] = users.items()
     elif isinstance(users, (str, bytes)) or not isinstance(users, (Sequence, np.ndarray)):
         raise TypeError(f"users must be a mapping or a sequence of the keys of each; got a {type(users).__name__}")
     else:
         items = enumerate(users)
-    found: dict[Any, dict[Any, Any]] = {}
+    found: dict[Identity, dict[Identity, None]] = {}
     for user, keys in items:
         if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
             raise TypeError(f"users: the keys of each must be an iterable; one is a {type(keys).__name__}")
         own = found.setdefault(_canonical(user, "user ids"), {})
         for key in keys:
-            own.setdefault(_canonical(key, "keys"), key)
-    return list(found.items())
+            own[_canonical(key, "keys")] = None
+    return [(user, list(own)) for user, own in found.items()]
 
 
-def _canonical(value: Any, what: str) -> Any:
+def _canonical(value: Any, what: str) -> Identity:
     try:
         return canonical_id(value)
     except (TypeError, ValueError):
-        raise TypeError(f"users: {what} must be ints, texts, bytes, dates, UUIDs, bools, or tuples of these") from None
+        raise TypeError(
+            f"users: {what} must be texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these"
+        ) from None
 
 
-def _held(listed: Sequence[tuple[Any, dict[Any, Any]]], place: Mapping[Any, int]) -> KeysOfUsers:
+def _held(listed: Sequence[tuple[Identity, list[Identity]]], place: Mapping[Any, int]) -> KeysOfUsers:
     """Users and keys in the core; codes of keys are their places."""
     users, keys, rows = _core.TableIndex(), _core.TableIndex(), _core.TableSums(0)
     keys.texts([key_bytes(key) for key in place])

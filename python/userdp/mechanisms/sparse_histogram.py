@@ -91,8 +91,8 @@ class SparseHistogram(KeyMechanism):
     *Listed keys* are public. A user's `max_keys` keys are chosen among all, listed or not, and the same account holds:
     a key that is always shown is one that moves.
 
-    *What may be a key.* What may be a user id: integers, texts, bytes, dates, UUIDs, bools, and tuples of these. Keys
-    are shown in their canonical order, by kind and value, never in that of the data.
+    *What may be a key.* What may be a user id: texts, bytes, numbers, bools, dates, times, UUIDs, and tuples of these.
+    Keys are shown in their canonical order, integers by size, then texts, then tuples, never in that of the data.
 
     *Counts* below 1 are of keys that do not occur. With discrete Laplace noise they are clamped to 2**32.
 

@@ -14,7 +14,7 @@ from userdp.mechanisms.mode import Counts, PrivateMode
 from userdp.optimal.certified import Certified, loaded, read_delta, read_level, solved
 from userdp.optimal.worlds import MOST_CONSTRAINTS, SelectionWorld, refuse_many_orbits, world_from
 from userdp.report import OptimalityCertificate
-from userdp.users.sanitize import item_of
+from userdp.users.containers import item_of
 
 if TYPE_CHECKING:
     from userdp import _core

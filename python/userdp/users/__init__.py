@@ -1,8 +1,8 @@
 """Users' data: the one reader of it, who gave which rows, and one vector of each user.
 
 `UserTable.read` takes what users have: NumPy arrays, lists and other sequences, frames and series of pandas, polars or
-pyarrow. What a container is decides how it is read; what is in it never does. Learners of your own take a `UserTable`,
-or the `UserVectors` made of one.
+pyarrow. One rule says what a value is and whose a row is, whatever holds it: docs/reading.md. Learners of your own take
+a `UserTable`, or the `UserVectors` made of one.
 """
 
 from __future__ import annotations

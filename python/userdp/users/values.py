@@ -472,7 +472,7 @@ def _as(values: Array, dtype: Any) -> Any:
 
 def as_objects(vector: Array) -> list[Any]:
     """An array's values one by one; None for a text whose characters are none, at which NumPy raises."""
-    if vector.dtype.kind == "O":
+    if vector.dtype.kind not in "biufcUST":  # of times, some units are integers in Python
         return list(vector)
     try:
         objects: list[Any] = vector.tolist()
