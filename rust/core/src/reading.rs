@@ -38,7 +38,7 @@ pub enum Lack {
 /// One cell, by what it physically is.
 #[derive(Clone, Copy, Debug)]
 pub enum Cell<'a> {
-    /// Null, None, NaN, NaT.
+    /// Nothing, in whatever way a library says that.
     Missing,
     /// Of a class that nothing reads.
     Odd,

@@ -80,7 +80,7 @@ impl PyColumn {
     }
 }
 
-fn rows<'py, T: numpy::Element>(py: Python<'py>, (values, status): (Vec<T>, Vec<u8>)) -> Rows<'py, T> {
+fn rows<T: numpy::Element>(py: Python<'_>, (values, status): (Vec<T>, Vec<u8>)) -> Rows<'_, T> {
     (values.into_pyarray(py), status.into_pyarray(py))
 }
 
@@ -191,7 +191,7 @@ impl PyColumn {
         values: PyReadonlyArray1<'_, Py<PyAny>>,
         taken: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let (values, classes) = (values.as_slice()?, Classes::new(py));
+        let (values, classes) = (values.as_slice()?, Classes::new(py)?);
         let mut objects = Objects::with_room(values.len()).map_err(|error| to_python(&error))?;
         for (number, value) in values.iter().enumerate() {
             if number % CHECK_EVERY == 0 {
@@ -326,18 +326,21 @@ struct Classes {
     truth: *mut PyTypeObject,
     date: *mut PyTypeObject,
     datetime: *mut PyTypeObject,
+    /// The beginning of 1970.
+    epoch: Py<PyDateTime>,
 }
 
 impl Classes {
-    fn new(py: Python<'_>) -> Self {
-        Self {
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        Ok(Self {
             text: PyString::type_object_raw(py),
             float: PyFloat::type_object_raw(py),
             whole: PyInt::type_object_raw(py),
             truth: PyBool::type_object_raw(py),
             date: py.get_type::<PyDate>().as_type_ptr(),
             datetime: py.get_type::<PyDateTime>().as_type_ptr(),
-        }
+            epoch: PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, None)?.unbind(),
+        })
     }
 }
 
@@ -372,8 +375,11 @@ fn hold(
         Cell::Bytes(bytes.as_bytes())
     } else if kind == classes.date {
         Cell::Time(day_of(value)? * DAY)
-    } else if kind == classes.datetime && value.getattr(intern!(value.py(), "tzinfo"))?.is_none() {
-        Cell::Time(day_of(value)? * DAY + clock_of(value)?)
+    } else if kind == classes.datetime
+        && let Ok(since) = value.sub(classes.epoch.bind(value.py()))
+    {
+        // Without a zone: others have no difference from a time without one.
+        Cell::Time(microseconds(&since)?)
     } else {
         return held(objects, &taken.call1((value,))?);
     };
@@ -389,12 +395,12 @@ fn day_of(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     Ok(value.call_method0(intern!(value.py(), "toordinal"))?.extract::<i64>()? - EPOCH)
 }
 
-/// The microseconds of a datetime in its day.
-fn clock_of(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let py = value.py();
-    let part = |name: &Bound<'_, PyString>| value.getattr(name)?.extract::<i64>();
-    let minutes = part(intern!(py, "hour"))? * 60 + part(intern!(py, "minute"))?;
-    Ok((minutes * 60 + part(intern!(py, "second"))?) * 1_000_000 + part(intern!(py, "microsecond"))?)
+/// The microseconds of a difference of times.
+fn microseconds(since: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let py = since.py();
+    let part = |name: &Bound<'_, PyString>| since.getattr(name)?.extract::<i64>();
+    let seconds = part(intern!(py, "days"))? * 86_400 + part(intern!(py, "seconds"))?;
+    Ok(seconds * 1_000_000 + part(intern!(py, "microseconds"))?)
 }
 
 /// Adds a value by the tuple that it was taken apart to.

@@ -20,7 +20,7 @@ use std::{
 const CHECK_EVERY: usize = 1 << 16;
 
 /// Texts of a column that are told again by all their bytes.
-const KNOWN: usize = 1 << 12;
+const KNOWN: usize = 1 << 14;
 
 /// Rows that one thread reads at a time.
 const PIECE: usize = 1 << 12;
@@ -324,6 +324,9 @@ pub struct Owners {
     pub status: Vec<u8>,
 }
 
+/// A text as it stands, and the place of what it was read as.
+type Known = (Box<[u8]>, std::result::Result<u32, Lack>);
+
 /// Hashes by keys of their own for every column: nobody can choose texts that collide, which would only take longer.
 struct Hashing([u64; 2]);
 
@@ -385,10 +388,10 @@ impl Column {
             Values::Decimals { bytes, width, .. } if *width == 0 || bytes.len() % width != 0 => {
                 return wrong("width", "must divide the number of bytes");
             }
-            Values::Coded(codes, of) => {
-                if codes.iter().any(|&code| usize::try_from(code).is_ok_and(|code| code >= of.len())) {
-                    return wrong("codes", "must be places in the list");
-                }
+            Values::Coded(codes, of)
+                if codes.iter().any(|&code| usize::try_from(code).is_ok_and(|code| code >= of.len())) =>
+            {
+                return wrong("codes", "must be places in the list");
             }
             _ => {}
         }
@@ -653,7 +656,8 @@ impl Column {
         let (hashing, mut table) = (Hashing::default(), HashTable::<u32>::new());
         let (mut list, mut text) = (Vec::<String>::new(), Vec::new());
         // Texts as they stand, and what they were read as: most columns of texts have few.
-        let mut known: Vec<Option<(Box<[u8]>, std::result::Result<u32, Lack>)>> = vec![None; KNOWN];
+        let slots = (4 * self.len()).next_power_of_two().min(KNOWN);
+        let mut known: Vec<Option<Known>> = vec![None; slots];
         let mut read = |cell: Cell<'_>| {
             text.clear();
             write_text(cell, spelling, self.marks, &mut text)?;
@@ -671,7 +675,7 @@ impl Column {
         let (places, status) = self.read(control, &mut |cell| {
             let Cell::Text(raw) = cell else { return read(cell) };
             // The last bits of a product are its best ones.
-            let slot = usize::try_from(hashing.hash(raw.as_bytes()) % KNOWN as u64).unwrap_or_default();
+            let slot = usize::try_from(hashing.hash(raw.as_bytes()) % slots as u64).unwrap_or_default();
             match &known[slot] {
                 Some((same, found)) if **same == *raw.as_bytes() => *found,
                 Some(_) => read(cell),

@@ -26,7 +26,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    fn usual(&self) -> bool {
+    fn usual(self) -> bool {
         self.decimal == b'.' && self.thousands.is_none()
     }
 }

@@ -259,9 +259,13 @@ impl TableIndex {
     }
 
     /// The rank of each code's value among all: integers by size, then texts by their bytes.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
     pub fn ranks(&self) -> Result<Vec<u32>> {
         let mut order: Vec<u32> = room("values", self.len())?;
-        order.extend(0..self.words.len() as u32);
+        // There are fewer than 2^32 codes.
+        order.extend((0..u32::MAX).take(self.words.len()));
         order.par_sort_unstable_by_key(|&code| self.value(code as usize));
         let mut ranks = room("values", self.len())?;
         ranks.resize(self.len(), 0);
@@ -369,15 +373,7 @@ impl TableIndex {
 
     /// The canonical order of the values with two codes: integers first, then texts by their bytes.
     pub fn compare(&self, code: u32, other: u32) -> Ordering {
-        let value = |code: u32| {
-            let word = self.words.get(code as usize).copied();
-            let text = self.kinds.get(code as usize / 64).is_some_and(|kinds| kinds >> (code % 64) & 1 == 1);
-            match word {
-                Some(word) if text => (Some(1), 0, text_at(&self.bytes, word)),
-                Some(word) => (Some(0), word.cast_signed(), &[][..]),
-                None => (None, 0, &[][..]),
-            }
-        };
+        let value = |code: u32| ((code as usize) < self.len()).then(|| self.value(code as usize));
         value(code).cmp(&value(other))
     }
 
