@@ -231,7 +231,7 @@ def test_rows_that_are_vectors_of_times_are_no_numbers() -> None:
 
 def test_the_types_of_a_frame_are_asked_of_no_value() -> None:
     """Types of categories are equal, and have hashes, by what the categories are."""
-    made = pd.Categorical.from_codes([0, 1, 0], pd.CategoricalDtype(pd.Index(["7", "x"], dtype=object)))
+    made = pd.Categorical.from_codes([0, 1, 0], pd.Index(["7", "x"], dtype=object))
     for other in ([1.0, 2.0, 3.0], [1, 2, 3], made):
         grid = read_grid(pd.DataFrame({"x": made, "y": other}), "X")
         same(grid.numbers()[:, 0], [7, NAN, 7])
