@@ -17,7 +17,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest stubtest evidence constant-time \
+.PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest reading stubtest evidence constant-time \
 	constant-time-leaks constant-time-welch architecture mutation packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
@@ -91,6 +91,9 @@ pytest: $(VENV)/.stamp-check
 quick: ## lint and the fast tests, in less than a minute and a half: not those marked slow, statistical or serial
 	$(MAKE) --no-print-directory -j2 lint-rust lint-python
 	$(IN_PARALLEL) -m "not slow and not statistical and not serial"
+
+reading: $(VENV)/.stamp-check ## how tables are read: 100,000 cells in all containers, and 10,000 tables with a hostile user
+	PYTHONPATH=tests $(PY) -m support.reading_generator
 
 test-durations: $(VENV)/.stamp-check ## run all tests and write docs/test-durations.md
 	$(IN_PARALLEL) --record-durations

@@ -10,7 +10,9 @@ from typing_extensions import disjoint_base
 __all__ = [
     "Categorical",
     "Coin",
+    "Column",
     "Composed",
+    "CsvReader",
     "DiscreteGaussian",
     "DiscreteLaplaceTables",
     "ExponentialRate",
@@ -44,6 +46,7 @@ __all__ = [
     "binomial_tail",
     "bits_of_rows",
     "check_groups",
+    "check_time_format",
     "chi2_divergence",
     "clipped_pairwise_scores",
     "count_subsets",
@@ -73,6 +76,7 @@ __all__ = [
     "ln_bounds",
     "max_divergence",
     "negative_binomial_divergence",
+    "owner_codes",
     "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
@@ -611,6 +615,30 @@ class JointRows:
     ) -> npt.NDArray[np.int64]: ...
 
 @final
+class CsvReader:
+    def __new__(
+        cls,
+        content: npt.NDArray[np.uint8],
+        *,
+        separator: int,
+        quote: str,
+        escape: bool,
+        missing: Sequence[bytes],
+        letters: Sequence[bytes | None] | None = None,
+        width: int | None = None,
+    ) -> CsvReader: ...
+    @property
+    def names(self) -> list[bytes]: ...
+    @property
+    def separator(self) -> int: ...
+    def steps(self) -> int: ...
+    def batch(
+        self, columns: Sequence[int], rows: int, *, lines: bool = False
+    ) -> tuple[
+        list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]], int, tuple[int, int], list[npt.NDArray[np.uint64]]
+    ]: ...
+
+@final
 class TableIndex:
     def __new__(cls) -> TableIndex: ...
     def __len__(self) -> int: ...
@@ -619,7 +647,64 @@ class TableIndex:
     def packed_texts(
         self, content: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.uint32]: ...
+    def values(self) -> list[int | bytes]: ...
+    def ranks(self) -> npt.NDArray[np.uint32]: ...
     def digests(self, key: bytes) -> npt.NDArray[np.uint64]: ...
+
+_Status: TypeAlias = npt.NDArray[np.uint8]
+_Missing: TypeAlias = npt.NDArray[np.bool_] | None
+
+@final
+@disjoint_base
+class Column:
+    @staticmethod
+    def bools(values: npt.NDArray[np.bool_], missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def integers(values: npt.NDArray[np.int64], missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def unsigned(values: npt.NDArray[np.uint64], missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def floats(values: npt.NDArray[np.float64], missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def times(values: npt.NDArray[np.int64], unit: str, count: int = 1, missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def clocks(values: npt.NDArray[np.int64], nanoseconds: int, missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def decimals(content: npt.NDArray[np.uint8], width: int, scale: int, missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def texts(
+        content: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.int64],
+        *,
+        binary: bool = False,
+        missing: _Missing = None,
+        decimal: str = ".",
+        thousands: str | None = None,
+    ) -> Column: ...
+    @staticmethod
+    def objects(values: npt.NDArray[Any], taken: Callable[[Any], tuple[Any, ...]]) -> Column: ...
+    @staticmethod
+    def coded(codes: npt.NDArray[np.int64], of: Column, missing: _Missing = None) -> Column: ...
+    @staticmethod
+    def joined(columns: Sequence[Column]) -> Column: ...
+    @staticmethod
+    def unreadable(count: int) -> Column: ...
+    def __len__(self) -> int: ...
+    def numbers(
+        self, decimal: str | None = None, thousands: str | None = None
+    ) -> tuple[npt.NDArray[np.float64], _Status]: ...
+    def wholes(
+        self, decimal: str | None = None, thousands: str | None = None
+    ) -> tuple[npt.NDArray[np.int64], _Status]: ...
+    def points(self) -> tuple[npt.NDArray[np.uint64], _Status]: ...
+    def booleans(self) -> tuple[npt.NDArray[np.bool_], _Status]: ...
+    def microseconds(self, format: str | None = None) -> tuple[npt.NDArray[np.int64], _Status]: ...
+    def interned(self, spelling: str) -> tuple[npt.NDArray[np.uint32], _Status, list[str]]: ...
+
+def check_time_format(format: str) -> None: ...
+def owner_codes(
+    index: TableIndex, columns: Sequence[Column], spellings: Sequence[str]
+) -> tuple[npt.NDArray[np.uint32], _Status]: ...
 
 @final
 class TableSums:

@@ -87,6 +87,23 @@ CODES = np.array([0, 1, 1, 0], np.uint32)
 NUMBERS = np.array([3, -1, 2**40, 0], np.int64)
 
 
+CSV = np.frombuffer(b'id,x\n1,"2"\n2,3,\n3,"4\n', dtype=np.uint8)
+
+
+def csv_reader(
+    content: Any,
+    separator: Any = 44,
+    quote: Any = "line",
+    escape: Any = False,
+    missing: Any = (),
+    letters: Any = None,
+    width: Any = None,
+) -> _core.CsvReader:
+    return _core.CsvReader(
+        content, separator=separator, quote=quote, escape=escape, missing=missing, letters=letters, width=width
+    )
+
+
 def table_index() -> _core.TableIndex:
     index = _core.TableIndex()
     index.integers(np.array([7, 8], np.int64))
@@ -137,6 +154,9 @@ BOUNDED = (np.array([1, 0], np.uint32), 1, TABLE_COLUMNS, INDEX.digests(bytes(32
 
 
 CALLS: dict[str, Call] = {
+    "CsvReader": (csv_reader, (CSV, 44, "rfc", True, [b"NA"], [bytes([byte % 128]) for byte in range(256)], 2)),
+    "CsvReader.batch": (lambda columns, rows: csv_reader(CSV).batch(columns, rows, lines=True), ([1, 0], 5)),
+    "CsvReader.steps": (lambda: csv_reader(CSV).steps(), ()),
     "TableIndex": (_core.TableIndex, ()),
     "TableIndex.integers": (lambda values: _core.TableIndex().integers(values), (NUMBERS,)),
     "TableIndex.texts": (lambda values: _core.TableIndex().texts(values), ([b"a", b"b"],)),

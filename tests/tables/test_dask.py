@@ -13,7 +13,7 @@ import pytest
 from userdp.tables import Query, Schema, category, count_users, key, mean, number
 from userdp.tables.compiled import compiled
 from userdp.tables.reading import table_of
-from userdp.tables.rows import Sums, add_up
+from userdp.tables.rows import Sums, UserColumns, add_up
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -34,7 +34,7 @@ def rows() -> pd.DataFrame:
 
 
 def added(frame: Any) -> Sums:
-    return add_up(compiled(QUERY, SCHEMA), table_of(frame), "who", SCHEMA, memory=2**26, directory=None)
+    return add_up(compiled(QUERY, SCHEMA), table_of(frame), UserColumns(("who",)), SCHEMA, memory=2**26, directory=None)
 
 
 def plain(sums: Sums) -> Any:

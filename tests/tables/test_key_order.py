@@ -12,7 +12,7 @@ import pytest
 from userdp.tables import Query, Schema, boolean, category, count_users, key
 from userdp.tables.compiled import compiled
 from userdp.tables.reading import table_of
-from userdp.tables.rows import Sums, add_up
+from userdp.tables.rows import Sums, UserColumns, add_up
 
 SCHEMA = Schema(
     whole=key(int),
@@ -27,7 +27,7 @@ FRAME = pd.DataFrame(
     {
         "who": RNG.integers(0, 300, ROWS),
         "whole": RNG.integers(-50, 50, ROWS) * 10**12,
-        "text": RNG.choice(np.array(["ä", "z", "", "a\0", "Z", "10", "9"], dtype=object), ROWS),
+        "text": RNG.choice(np.array(["ä", "z", "ß", "a\0c", "Z", "10", "9"], dtype=object), ROWS),
         "mixed": RNG.choice(np.array([3, "x", 1, "a"], dtype=object), ROWS),
         "day": [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(day)) for day in RNG.integers(-40, 40, ROWS)],
         "yes": RNG.random(ROWS) < 0.5,
@@ -41,7 +41,7 @@ GROUPS = [
 
 def added(columns: list[str], frame: pd.DataFrame, **given: Any) -> Sums:
     meant = compiled(Query().group_by(*columns, **given).agg(n=count_users()), SCHEMA)
-    return add_up(meant, table_of(frame), "who", SCHEMA, memory=2**26, directory=None)
+    return add_up(meant, table_of(frame), UserColumns(("who",)), SCHEMA, memory=2**26, directory=None)
 
 
 def by_hand(columns: list[str]) -> dict[int, set[tuple[Any, ...]]]:
@@ -75,7 +75,9 @@ def test_the_order_of_rows_does_not_matter(columns: list[str]) -> None:
     meant = compiled(Query().group_by(*columns, max_keys=1).agg(n=count_users()), SCHEMA)
     shuffled = FRAME.iloc[RNG.permutation(ROWS)]
     found = [
-        add_up(meant, table_of(frame), "who", SCHEMA, memory=2**26, directory=None, coins=bytes(range(32)))
+        add_up(
+            meant, table_of(frame), UserColumns(("who",)), SCHEMA, memory=2**26, directory=None, coins=bytes(range(32))
+        )
         for frame in (FRAME, shuffled)
     ]
     assert found[0].keys == found[1].keys

@@ -110,7 +110,7 @@ class Unreadable:
     """A table that may not be read."""
 
     def __init__(self, table: Any) -> None:
-        self.table, self.names, self.backend = table, table.names, table.backend
+        self.table, self.names, self.backend, self.dialect = table, table.names, table.backend, None
 
     def batches(self, columns: Any) -> Any:
         raise AssertionError("was read")

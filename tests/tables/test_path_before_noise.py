@@ -37,7 +37,7 @@ from userdp.tables.audits import name_of
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.reading import table_of
-from userdp.tables.rows import add_up
+from userdp.tables.rows import UserColumns, add_up
 from userdp.tables.schema import ColumnType
 
 KEYS = ("a", "b", "c")
@@ -53,7 +53,7 @@ def our_path(query: Query, schema: Mapping[str, ColumnType] = SCHEMA, coins: byt
     def path(rows: list[tuple[int, Row]]) -> Numbers:
         own = {name: [row[place] for _, row in rows] for place, name in enumerate(COLUMNS)}
         frame = pd.DataFrame({"who": np.array([who for who, _ in rows], dtype=np.int64), **own})
-        found = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None, coins=coins)
+        found = add_up(meant, table_of(frame), UserColumns(("who",)), schema, memory=2**26, directory=None, coins=coins)
         numbers: dict[str, Mapping[Any, int]] = {
             name_of(statistic): {place: int(value) for place, value in zip(found.keys, column, strict=True) if value}
             for statistic, column in found.columns.items()

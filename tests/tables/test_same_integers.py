@@ -35,7 +35,7 @@ from userdp.tables import (
 )
 from userdp.tables.compiled import compiled
 from userdp.tables.reading import table_of
-from userdp.tables.rows import Sums, add_up
+from userdp.tables.rows import Sums, UserColumns, add_up
 
 CASES = Path(__file__).parents[1] / "data" / "table_cases.json"
 SCHEMA = Schema(
@@ -54,7 +54,7 @@ DAYS = pd.to_datetime(["2024-02-28", "2024-02-29", "2024-03-01"])
 def rows(seed: int = 0, n: int = 3000, users: int = 400) -> pd.DataFrame:
     """A table with holes, odd values, and users who differ."""
     rng = np.random.default_rng(seed)
-    towns = np.array(["Ulm", "Bonn", "Köln", "", "Aa\0b", None], dtype=object)
+    towns = np.array(["Ulm", "Bonn", "Köln", "ulm", "Aa\0b", None], dtype=object)
     frame = pd.DataFrame(
         {
             "who": pd.array(rng.zipf(1.5, n) % users, dtype="Int64"),
@@ -106,7 +106,7 @@ QUERIES = {
 
 def added(query: Query, frame: Any, user: str = "who") -> Sums:
     """What all users add up to."""
-    return add_up(compiled(query, SCHEMA), table_of(frame), user, SCHEMA, memory=2**26, directory=None)
+    return add_up(compiled(query, SCHEMA), table_of(frame), UserColumns((user,)), SCHEMA, memory=2**26, directory=None)
 
 
 def plain(sums: Sums) -> Any:
@@ -158,7 +158,7 @@ def test_all_forms_give_the_same_integers(name: str, tmp_path: Path) -> None:
 
 
 def test_datasets_of_several_files(tmp_path: Path) -> None:
-    """Files with a part of the columns in their path, with a filter, with other types and orders, and other formats."""
+    """Files with a part of the columns in their path, with other types and orders, and other formats."""
     arrow = pytest.importorskip("pyarrow")
     dataset = pytest.importorskip("pyarrow.dataset")
     schema = Schema(town=key(str), hours=integer(0, 80))
@@ -169,14 +169,19 @@ def test_datasets_of_several_files(tmp_path: Path) -> None:
     whole = arrow.Table.from_pandas(frame, preserve_index=False)
 
     def sums(table: Any) -> Any:
-        return plain(add_up(compiled(query, schema), table_of(table), "who", schema, memory=2**26, directory=None))
+        return plain(
+            add_up(
+                compiled(query, schema), table_of(table), UserColumns(("who",)), schema, memory=2**26, directory=None
+            )
+        )
 
     for kind in ("parquet", "feather"):
         parts = dataset.partitioning(arrow.schema([("town", arrow.string())]), flavor="hive")
         dataset.write_dataset(whole, tmp_path / kind, format=kind, partitioning=parts)
         read = dataset.dataset(tmp_path / kind, format=kind, partitioning="hive")
         assert sums(read) == sums(frame)
-        assert sums(read.filter(dataset.field("hours") > 40)) == sums(frame[frame["hours"] > 40])
+        with pytest.raises(ValueError, match="a dataset with a filter"):
+            sums(read.filter(dataset.field("hours") > 40))
     small = arrow.table({"hours": arrow.array([7], arrow.int8()), "who": arrow.array([1000], arrow.int32())})
     dataset.write_dataset(whole, tmp_path / "mixed", format="parquet", max_rows_per_group=300)
     dataset.write_dataset(small, tmp_path / "mixed", format="parquet", basename_template="other-{i}.parquet",
@@ -190,7 +195,7 @@ def reference(frame: pd.DataFrame, most: int) -> dict[Any, list[int]]:
     """The query "unknown" in plain Python: users, rows and hours by town and year."""
     found: dict[Any, dict[Any, list[int]]] = {}
     for row in frame.itertuples(index=False):
-        if any(map(pd.isna, (row.who, row.town, row.year, row.hours, row.wage))) or row.hours > 2**53 - 1:
+        if any(map(pd.isna, (row.who, row.town, row.year, row.hours, row.wage))):
             continue
         cell = found.setdefault(row.who, {}).setdefault((row.town, int(row.year)), [0, 0])
         cell[0] += 1
@@ -222,7 +227,7 @@ def test_weights_by_group_are_those_of_plain_python() -> None:
         frame = rows(seed)
         found: dict[Any, dict[Any, list[Any]]] = {}
         for row in frame.itertuples(index=False):
-            if any(map(pd.isna, (row.who, row.town, row.year, row.hours, row.wage))) or row.hours > 2**53 - 1:
+            if any(map(pd.isna, (row.who, row.town, row.year, row.hours, row.wage))):
                 continue
             hours = min(max(int(row.hours), 0), 80)
             # 10 to below 20, and 20 to 40.
@@ -256,7 +261,7 @@ def test_users_means_are_those_of_fractions() -> None:
     for size in (1, 2, 3, 7):
         values = rng.integers(0, 2**16 + 1, size)
         frame = pd.DataFrame({"who": ["a"] * size, "x": values / 2**16})
-        sums = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None)
+        sums = add_up(meant, table_of(frame), UserColumns(("who",)), schema, memory=2**26, directory=None)
         exact = Fraction(int(values.sum()), size)
         assert sums.columns[total].tolist() == [int(exact + Fraction(1, 2)) - 2**15]
 
@@ -273,7 +278,7 @@ def test_users_means_are_those_of_the_cases() -> None:
         assert total is not None
         values = [math.nan if value == "nan" else value for value in given["rows"]]
         frame = pd.DataFrame({"who": ["a"] * len(values), "x": pd.Series(values, dtype=float)})
-        sums = add_up(meant, table_of(frame), "who", schema, memory=2**26, directory=None)
+        sums = add_up(meant, table_of(frame), UserColumns(("who",)), schema, memory=2**26, directory=None)
         assert (sums.columns[total] + total.shift).tolist() == [case["want"]]
 
 
@@ -385,5 +390,5 @@ def test_dates_are_keys() -> None:
     schema = Schema(day=key(datetime.date))
     query = Query().group_by("day", max_keys=1).agg(n=count_users())
     frame = pd.DataFrame({"who": [1, 2, 3], "day": pd.to_datetime(["2020-01-01", "2020-01-01", None])})
-    sums = add_up(compiled(query, schema), table_of(frame), "who", schema, memory=2**26, directory=None)
+    sums = add_up(compiled(query, schema), table_of(frame), UserColumns(("who",)), schema, memory=2**26, directory=None)
     assert [column.tolist() for column in sums.columns.values()] == [[2]]

@@ -24,7 +24,7 @@ from userdp.tables import Query, Schema, Session, category, count_rows, count_us
 from userdp.tables.audits import merged
 from userdp.tables.noise import Budget
 from userdp.tables.reading import table_of
-from userdp.tables.rows import add_up
+from userdp.tables.rows import UserColumns, add_up
 from userdp.tables.suggestions import bound_of, noise_of, search_of
 
 F = Fraction
@@ -44,13 +44,13 @@ def table(world: Any) -> pd.DataFrame:
 
 def between(query: Query, world: Any) -> Any:
     search = search_of(query, SCHEMA)
-    sums = add_up(search.query, table_of(table(world)), "who", SCHEMA, memory=2**26, directory=None)
+    sums = add_up(search.query, table_of(table(world)), UserColumns(("who",)), SCHEMA, memory=2**26, directory=None)
     return search, search.users_between(sums)
 
 
 def above(query: Query, world: Any) -> Any:
     search = search_of(query, SCHEMA)
-    sums = add_up(search.query, table_of(table(world)), "who", SCHEMA, memory=2**26, directory=None)
+    sums = add_up(search.query, table_of(table(world)), UserColumns(("who",)), SCHEMA, memory=2**26, directory=None)
     return search, search.users_above(sums)
 
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from userdp.cli import certificate, commands, compose, demo, guesses, optimal, plan, sensitivity, table
+from userdp.cli import certificate, commands, compose, csv_files, demo, guesses, optimal, plan, sensitivity, table
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of, require_writable
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -66,6 +66,7 @@ def _parser() -> Parser:
         certificate.add_certificate,
         commands.add_verify,
         table.add_table,
+        csv_files.add_csv_check,
         demo.add_demo,
     ):
         add(known)

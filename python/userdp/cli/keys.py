@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".txt", ".json", ".parquet")
 """Of words that are files and no keys."""
-YES_OR_NO = {"true": 1, "false": 0, "1": 1, "0": 0}
 Places: TypeAlias = "Iterator[tuple[str, Sequence[Any]]]"
 """Keys, and where they stand."""
 
@@ -105,31 +103,19 @@ def _rows(path: Path, columns: Sequence[str]) -> Places:
 
 
 def _of_csv(path: Path, columns: Sequence[str]) -> Places:
-    # Line ends within quotes belong to a value.
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            header = next(reader, [])
-            places = _places(path, header, columns)
-            for row in reader:
-                if not row:
-                    continue  # an empty line; an empty text is in quotes
-                if len(row) != len(header):
-                    raise ValueError(f"{path}, line {reader.line_num}: expected {len(header)} values; got {len(row)}")
-                yield f"{path}, line {reader.line_num}", [row[place] for place in places]
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8: {error}") from None
-        except csv.Error as error:
-            raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    from userdp.tables import read_csv
+
+    table = read_csv(path)
+    _check_names(path, table.names, columns)
+    return ((f"{path}, line {line}", cells) for line, cells in table.public_rows(columns))
 
 
-def _places(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
-    if sorted(header) != sorted(columns):
+def _check_names(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
+    if sorted(names) != sorted(columns):
         raise ValueError(
             f"{path}: the columns must be those of --group-by, {', '.join(columns)}, named in the first row; got "
-            f"{short_repr(', '.join(header))}"
+            f"{short_repr(', '.join(names))}"
         )
-    return [list(header).index(name) for name in columns]
 
 
 def _of_objects(path: Path, found: Iterable[Any], columns: Sequence[str]) -> Places:
@@ -156,67 +142,22 @@ def _read(place: str, row: Sequence[Any], readers: Sequence[Callable[[Any], Any]
 
 
 def _reader(name: str, kind: Any) -> Callable[[Any], Any]:
-    """How a value of a column is read: texts by the column's type, other values if they are of it."""
-    cells = kind.cell_kind if kind.kind == "key" else kind.kind
+    """How a value of a column is read: as a cell of the table would be, but that nothing is clamped or left out."""
+    from userdp.tables import boolean, key
+    from userdp.tables.values import kind_of, plain_values, words
+    from userdp.users.values import of_objects
 
-    def refused(value: Any, needed: str) -> ValueError:
-        return ValueError(f"{short_repr(value)} is {needed}, as the schema says of {name!r}")
+    of = kind_of(kind)
+    as_read = {"integer": key(int), "boolean": boolean()}.get(of, kind)
+    if of == "category":
+        as_read = replace(kind, default=None)
 
-    def of_category(value: Any) -> Any:
-        if type(value) is not str:
-            same = [one for one in kind.values if type(one) is type(value) and one == value]
-        else:
-            same = [one for one in kind.values if str(one) == value]
-        if len(same) > 1:
-            raise ValueError(f"{value!r} is both a number and a text of the category {name!r}: give a .json file")
-        if not same:
-            raise refused(value, f"none of {short_repr(kind.values)}")
-        return same[0]
-
-    def of_bool(value: Any) -> Any:
-        found = YES_OR_NO.get(str(value).lower()) if isinstance(value, (str, bool, int)) else None
+    def read(value: Any) -> Any:
+        found = plain_values(as_read.read(of_objects([value]), name), as_read)[0]
         if found is None:
-            raise refused(value, "neither true nor false")
-        return found
+            raise ValueError(f"{short_repr(value)} is not read as {words(kind)}, which the schema says of {name!r}")
+        if of == "text" and not isinstance(value, str):
+            raise ValueError(f"{short_repr(value)} is no text, as the schema says of {name!r}")
+        return found is True if of == "boolean" else value if of == "text" else found
 
-    def of_int(value: Any) -> Any:
-        if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,40}\s*", value):
-            return int(value)
-        if type(value) is not int:
-            raise refused(value, "no whole number")
-        return value
-
-    def of_text(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise refused(value, "no text")
-        return value
-
-    def of_date(value: Any) -> Any:
-        if isinstance(value, str):
-            try:
-                return datetime.date.fromisoformat(value.strip())
-            except ValueError:
-                raise refused(value, "no date such as 2024-01-31") from None
-        if not isinstance(value, datetime.date):
-            raise refused(value, "no date")
-        return value
-
-    def of_time(value: Any) -> Any:
-        if isinstance(value, str):
-            try:
-                return datetime.datetime.fromisoformat(value.strip())
-            except ValueError:
-                raise refused(value, "no time such as 2024-01-31 09:30") from None
-        if not isinstance(value, datetime.date):
-            raise refused(value, "no date or time")
-        return value
-
-    readers: dict[str, Callable[[Any], Any]] = {
-        "category": of_category,
-        "boolean": of_bool,
-        "integer": of_int,
-        "text": of_text,
-        "date": of_date,
-        "timestamp": of_time,
-    }
-    return readers.get(cells, lambda value: value)  # group_by refuses the column itself
+    return read

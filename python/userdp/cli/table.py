@@ -7,15 +7,12 @@ import ast
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from userdp.cli.arguments import Parser, UsageError, add_json_option, read_text, require_writable, whole
-from userdp.cli.csv_rows import read_csv
+from userdp.cli.csv_files import add_csv_options, csv_table, is_csv, refuse_csv_options
 from userdp.cli.keys import read_keys
 from userdp.exact.numbers import parse_delta
-
-if TYPE_CHECKING:
-    from userdp.tables import Schema
 
 MOST_TEXT = 10_000
 """Characters of a question on the command line."""
@@ -31,7 +28,8 @@ def add_table(commands: Any) -> None:
         "table",
         help="private counts, sums, means, quantiles and CDFs of a table",
         description="Answer a question about a file of rows with a column of user ids, with privacy for users. The "
-        "file is .parquet, .csv, .feather or .arrow. The schema is a .toml or .json file that says what "
+        "file is .parquet, .csv, .csv.gz, .feather or .arrow, or - for CSV on standard input. The schema is a .toml or "
+        ".json file that says what "
         'is public of each column: [wage] with type = "number", low = 0, high = 50; or type = "integer", "boolean", '
         '"category" with '
         'values = [...], or "key" with kind = "str", "int", "date" or "datetime". Nothing of the schema may be taken '
@@ -46,7 +44,7 @@ def add_table(commands: Any) -> None:
         "      --where 'union == 1 and hours > 1000' 'median=quantile(lwage, \"1/2\")' --plan --n-users 500",
     )
     parser.mixed = True
-    parser.add_argument("file", type=Path, help="the rows: .parquet, .csv, .feather or .arrow")
+    parser.add_argument("file", type=Path, help="the rows: .parquet, .csv, .csv.gz, .feather, .arrow, or -")
     parser.add_argument(
         "answers",
         nargs="*",
@@ -85,6 +83,7 @@ def add_table(commands: Any) -> None:
     parser.add_argument("--card", type=Path, metavar="FILE", help="write the card as .md or .html")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the numbers as .csv or .parquet")
     add_json_option(parser)
+    add_csv_options(parser)
     parser.set_defaults(run=table)
 
 
@@ -104,7 +103,7 @@ def table(options: argparse.Namespace) -> int:
         if path is not None:
             _writable(path, name)
     session = Session(
-        read_rows(options.file, options.user, schema),
+        read_rows(options.file, options),
         user=options.user,
         schema=schema,
         epsilon=options.epsilon,
@@ -177,16 +176,17 @@ def _write_numbers(release: Any, path: Path) -> None:
         frame.to_parquet(path)
 
 
-def read_rows(path: Path, user: str, schema: Schema) -> Any:
-    """A table on disk, of which nothing is read yet where the format allows it."""
+def read_rows(path: Path, options: argparse.Namespace) -> Any:
+    """A table on disk or on standard input, of which nothing is read yet where the format allows it."""
+    if is_csv(path):
+        return csv_table(path, options)
+    refuse_csv_options(path, options)
     ending = path.suffix.lower()
     if not path.exists():
         raise UsageError(f"{path}: there is no such file")
     formats = {".parquet": "parquet", ".feather": "feather", ".arrow": "ipc"}
-    if ending == ".csv":
-        return read_csv(path, user, schema)
     if ending not in formats:
-        raise UsageError(f"{path}: the ending must be .parquet, .csv, .feather or .arrow")
+        raise UsageError(f"{path}: the ending must be .parquet, .csv, .csv.gz, .feather or .arrow")
     try:
         import pyarrow.dataset
     except ModuleNotFoundError:

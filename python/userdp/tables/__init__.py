@@ -6,7 +6,8 @@ an answer is bounded last, in integers, so nothing in a query can undo it.
 
 from __future__ import annotations
 
-from userdp.tables.aggregates import cdf, count_rows, count_users, histogram, mean, quantile, sum
+from userdp.tables.aggregates import cdf, count_rows, count_unreadable, count_users, histogram, mean, quantile, sum
+from userdp.tables.csv_files import read_csv
 from userdp.tables.expressions import Expression, col, lit, when
 from userdp.tables.queries import KeySet, Query
 from userdp.tables.release import Release
@@ -28,6 +29,7 @@ __all__ = [
     "cdf",
     "col",
     "count_rows",
+    "count_unreadable",
     "count_users",
     "histogram",
     "integer",
@@ -36,6 +38,7 @@ __all__ = [
     "mean",
     "number",
     "quantile",
+    "read_csv",
     "sum",
     "timestamp",
     "when",

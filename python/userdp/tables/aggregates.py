@@ -44,6 +44,13 @@ class CountRows(Aggregate):
 
 
 @dataclass(frozen=True)
+class CountUnreadable(Aggregate):
+    """How many users have a cell in a column that is there and is not read."""
+
+    column: str
+
+
+@dataclass(frozen=True)
 class Sum(Aggregate):
     """The sum over users of a user's total in a key, which is clamped."""
 
@@ -115,6 +122,26 @@ def count_users() -> CountUsers:
     CountUsers()
     """
     return CountUsers()
+
+
+def count_unreadable(column: str) -> CountUnreadable:
+    """Count the users who have a cell in a column that is there, but that its declared type does not read.
+
+    Of all rows that have an id, whatever filters leave; in queries without groups. One user changes the count by 1.
+
+    Parameters
+    ----------
+    column : str
+        A column of the schema.
+
+    Examples
+    --------
+    >>> count_unreadable("wage")
+    CountUnreadable(column='wage')
+    """
+    if not isinstance(column, str):
+        raise TypeError(f"column must be the name of a column; got {short_repr(column)}")
+    return CountUnreadable(str(column))
 
 
 def count_rows(max_rows: int) -> CountRows:

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.numbers import short_repr
-from userdp.tables.schema import Array, Category, Cells, ColumnType, Integer, Number, category_values
+from userdp.tables.schema import Category, Cells, ColumnType, Integer, Number, category_values
 from userdp.tables.values import NUMERIC, Rule, bounds_of, kind_of, literal, numeric, steps_of, whole
-from userdp.users.sanitize import LARGEST_WHOLE
+from userdp.users.values import LARGEST_WHOLE, Array
 
 Floats = npt.NDArray[np.float64]
 
@@ -267,7 +267,7 @@ def cut(
     def scalar(a: float | None) -> int | str | None:
         return default if a is None else listed[sum(edge <= a for edge in edges)]
 
-    return Rule(Category(listed), vector, scalar, strict=default is None)
+    return Rule(Category(listed, spelling="written"), vector, scalar, strict=default is None)
 
 
 def read_cut(edges: Any, labels: Any, default: Any) -> tuple[tuple[float, ...], tuple[int | str, ...] | None, Any]:

@@ -26,7 +26,7 @@ from userdp.tables.noise import Allotment, Noise, nearest
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.queries import KeySet
 from userdp.tables.reading import table_of
-from userdp.tables.rows import KeyValue, add_up, bins_of, keys_of_users
+from userdp.tables.rows import KeyValue, UserColumns, add_up, bins_of, keys_of_users
 from userdp.tables.schema import ColumnType
 
 Vector: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -180,7 +180,7 @@ class TableAlgorithm:
     def _of_user(self, user: User) -> tuple[Vector, int]:
         """The same, and whether the user counts as one."""
         table = _table_of_user(user, self.columns)
-        sums = add_up(self._query, table, "user", self._schema, memory=MEMORY, directory=None)
+        sums = add_up(self._query, table, UserColumns(("user",)), self._schema, memory=MEMORY, directory=None)
         at = {key: place for place, key in enumerate(sums.keys)}
         columns = [sums.columns[statistic] for statistic in self._counted]
         names = [part.answer.name for part in self._selected] + [part.answer.name for part in self._binned]
@@ -270,7 +270,7 @@ def _range_in_common(counts: CorrelatedCounts, people: int) -> tuple[int, int]:
 
 
 def paths_before_noise(
-    query: Compiled, schema: Mapping[str, ColumnType], user: str, neighbors: Neighbors, coins: bytes
+    query: Compiled, schema: Mapping[str, ColumnType], user: UserColumns, neighbors: Neighbors, coins: bytes
 ) -> dict[str, NoiseFree]:
     """What a release adds noise to, as functions of a table, by the code of a release; and what noise is made for.
 
@@ -288,13 +288,13 @@ def paths_before_noise(
         paths[name_of(statistic)] = NoiseFree(
             partial(_statistic_of, query, schema, user, coins, statistic),
             {"l1": most.l1, "l2_squared": most.l2_squared, "linf": most.linf},
-            {"user": user, "neighbors": neighbors, "frame": "polars", "missing": 0},
+            {"user": user.columns[0], "neighbors": neighbors, "frame": "polars", "missing": 0},
         )
     return paths
 
 
 def _statistic_of(
-    query: Compiled, schema: Mapping[str, ColumnType], user: str, coins: bytes, statistic: Statistic, table: Any
+    query: Compiled, schema: Mapping[str, ColumnType], user: UserColumns, coins: bytes, statistic: Statistic, table: Any
 ) -> dict[KeyValue, int]:
     """One statistic of a table, by key."""
     sums = add_up(query, table_of(table), user, schema, memory=MEMORY, directory=None, coins=coins)
@@ -370,7 +370,12 @@ class UnionAlgorithm:
     def _read(self, user: User) -> tuple[KeyValue, ...]:
         """The keys that a user has rows with."""
         _, found = keys_of_users(
-            self._query, _table_of_user(user, self.columns), "user", self._schema, memory=MEMORY, directory=None
+            self._query,
+            _table_of_user(user, self.columns),
+            UserColumns(("user",)),
+            self._schema,
+            memory=MEMORY,
+            directory=None,
         )
         return tuple(found)
 

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from userdp.exact.numbers import short_repr
 from userdp.tables.schema import (
-    Array,
     Boolean,
     Category,
     Cells,
     ColumnType,
     Key,
-    Number,
-    Timestamp,
     microseconds,
+    spelled,
 )
 from userdp.tables.values import (
     COMPARISONS,
@@ -31,19 +30,18 @@ from userdp.tables.values import (
     NUMERIC,
     Plain,
     Rule,
-    bounds_of,
     common,
     converters,
     kind_of,
     literal,
     one_table,
     places_in,
+    plain_values,
     whole,
     words,
 )
-from userdp.users.containers import Column as Raw
-from userdp.users.containers import object_array
-from userdp.users.sanitize import LARGEST_WHOLE, number_of
+from userdp.users import values as raw
+from userdp.users.values import Array, Spelling
 
 
 def compare(operands: Sequence[ColumnType], sign: str) -> Rule:
@@ -70,11 +68,10 @@ def compare(operands: Sequence[ColumnType], sign: str) -> Rule:
 
 def _meet(first: ColumnType, second: ColumnType) -> None:
     """Refuse categories that have no value in common."""
-    values = [
-        set(side.values) if isinstance(side, Category) else {side.low}  # type: ignore[attr-defined]
-        for side in (first, second)
-    ]
-    if not values[0] & values[1]:
+    values = [side.values if isinstance(side, Category) else (side.low,) for side in (first, second)]  # type: ignore[attr-defined]
+    spellings = [side.spelling for side in (first, second) if isinstance(side, Category)]
+    spelling: Spelling = next((one for one in spellings if one != "doubles"), "doubles")
+    if not set(spelled(values[0], spelling)) & set(spelled(values[1], spelling)):
         shown = [short_repr(sorted(side, key=str)) for side in values]
         raise ValueError(f"these categories have no value in common: {shown[0]} and {shown[1]}")
 
@@ -111,13 +108,17 @@ def is_in(operands: Sequence[ColumnType], values: tuple[Plain, ...]) -> Rule:
             if place < 0:
                 shown = short_repr(operand.values)
                 raise ValueError(f"is_in: {short_repr(value)} is none of the category's values {shown}")
-    if kind in ("category", "text"):
+    if isinstance(operand, Category):
+        listed = {operand.values[place] for place in places_in(values, operand).tolist()}
+        inside = np.array([value in listed for value in operand.values])
+        return Rule(Boolean(), lambda cells: whole(inside[cells.values]), lambda a: a in listed)
+    if isinstance(operand, Key) and kind == "text":
+        texts = set(spelled(values, operand.spelling, operand.width))  # type: ignore[arg-type]
 
-        def of_items(cells: Cells) -> Cells:
-            items = operand.values if isinstance(operand, Category) else cells.texts or ()
-            return whole(np.array([item in listed for item in items] or [False])[cells.values])
+        def of_texts(cells: Cells) -> Cells:
+            return whole(np.array([text in texts for text in cells.texts or ()] or [False])[cells.values])
 
-        return Rule(Boolean(), of_items, lambda a: a in listed)
+        return Rule(Boolean(), of_texts, lambda a: a in texts)
     known_cells = np.unique(np.array([_cell(value) for value in values]))
 
     def of_numbers(cells: Cells) -> Cells:
@@ -135,6 +136,25 @@ def _cell(value: Plain) -> float | int:
         return value.toordinal() - FIRST_DAY.toordinal()
     assert not isinstance(value, str)
     return value
+
+
+def is_missing(operands: Sequence[ColumnType]) -> Rule:
+    """Whether a row's cell has nothing in it; of values that were computed, whether there is none."""
+
+    def vector(cells: Cells) -> Cells:
+        return whole(~cells.valid if cells.status is None else cells.status == raw.MISSING)
+
+    return Rule(Boolean(), vector, lambda a: a is None, strict=False)
+
+
+def is_unreadable(operands: Sequence[ColumnType]) -> Rule:
+    """Whether a row's cell has something in it that is not read."""
+
+    def vector(cells: Cells) -> Cells:
+        status = np.zeros(len(cells), dtype=np.uint8) if cells.status is None else cells.status
+        return whole(status == raw.UNREADABLE)
+
+    return Rule(Boolean(), vector, lambda a: False, strict=False)
 
 
 # --- branches and defaults
@@ -197,19 +217,16 @@ def cast(operands: Sequence[ColumnType], target: ColumnType) -> Rule:
     kind = kind_of(operand)
 
     def vector(cells: Cells) -> Cells:
+        values, missing = cells.values, ~cells.valid
         if kind in ("category", "text"):
-            items = operand.values if isinstance(operand, Category) else cells.texts or ()
-            if kind == kind_of(target) == "text":
-                return cells
             # Each distinct value is read once, and so is none.
-            read = target.read(Raw(object_array([*items, None]), "object", None, kind, fixed=True), kind)
-            at = np.where(cells.valid, cells.values, len(items))
+            items = operand.values if isinstance(operand, Category) else cells.texts or ()
+            read = target.read(raw.of_objects([*items, None]), kind)
+            at = np.where(cells.valid, values, len(items))
             return Cells(read.values[at], read.valid[at], read.texts)
-        values = cells.values
         if kind in ("date", "timestamp"):
             values = values.astype("M8[D]" if kind == "date" else "M8[us]")
-            return target.read(Raw(values, "other", ~cells.valid, kind, fixed=True), kind)
-        return target.read(Raw(values, "number", ~cells.valid, kind, fixed=True), kind)
+        return replace(target.read(raw.of_array(values, missing=missing), kind), status=None)
 
     return Rule(target, vector, lambda value: cast_value(value, target), strict=False)
 
@@ -243,35 +260,4 @@ def cast_value(value: Plain | None, target: ColumnType) -> Plain | None:
     >>> cast_value("2.5", Number(0.0, 2.0)), cast_value(2.5, Integer(0, 9)), cast_value(3.0, Integer(0, 9))
     (2.0, None, 3)
     """
-    instead: Plain | None = getattr(target, "default", None)
-    if value is None:
-        return instead
-    if isinstance(target, Timestamp):
-        if not isinstance(value, datetime.datetime):
-            assert isinstance(value, datetime.date)
-            value = datetime.datetime(value.year, value.month, value.day)
-        return min(max(value, target.low), target.high)
-    if isinstance(target, Key) and target.type is datetime.datetime:
-        if isinstance(value, datetime.datetime):
-            return value
-        assert isinstance(value, datetime.date)
-        return datetime.datetime(value.year, value.month, value.day)
-    if isinstance(target, Key) and target.type is datetime.date:
-        return value.date() if isinstance(value, datetime.datetime) else value
-    if isinstance(target, Key) and target.type is str:
-        return value if isinstance(value, str) else instead
-    if isinstance(target, Category) and not all(isinstance(known, int) for known in target.values):
-        if isinstance(value, float):
-            value = int(value) if value.is_integer() else value
-        return target.values[target.values.index(value)] if value in target.values else instead
-    number = number_of(value)
-    if isinstance(target, Number):
-        return instead if number != number else min(max(number, target.low), target.high)
-    if not (abs(number) <= LARGEST_WHOLE and number.is_integer()):
-        return instead
-    if isinstance(target, Boolean):
-        return bool(number) if number in (0, 1) else instead
-    if isinstance(target, Category):
-        return int(number) if int(number) in target.values else instead
-    low, high = bounds_of(target)
-    return int(min(max(int(number), low), high))
+    return plain_values(target.read(raw.of_objects([value]), "cast"), target)[0]

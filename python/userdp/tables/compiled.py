@@ -7,14 +7,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from userdp.exact.numbers import short_repr
-from userdp.tables.aggregates import Aggregate, Cdf, CountRows, CountUsers, Histogram, Mean, Quantile, Sum, whole_unit
+from userdp.tables.aggregates import (
+    Aggregate,
+    Cdf,
+    CountRows,
+    CountUnreadable,
+    CountUsers,
+    Histogram,
+    Mean,
+    Quantile,
+    Sum,
+    whole_unit,
+)
 from userdp.tables.expressions import Expression, Program
 from userdp.tables.queries import Grouping, KeySet, PerUser, Query
-from userdp.tables.schema import DEFAULT_STEPS, Boolean, Category, ColumnType, Integer, Key, Number, key_cell
+from userdp.tables.schema import (
+    DEFAULT_STEPS,
+    Boolean,
+    Category,
+    ColumnType,
+    Integer,
+    Key,
+    Number,
+    check_spelled,
+    key_cell,
+)
+from userdp.tables.values import kind_of, places_in
 
 LARGEST_ROW = 2**53
 """Of a row's integer."""
@@ -24,7 +46,7 @@ MOST_KNOWN = 2**22
 MOST_UNION_KEYS = 2**12
 """As `SetUnion` takes them."""
 
-Kind = Literal["users", "rows", "sum", "mean", "weighted"]
+Kind = Literal["users", "rows", "sum", "mean", "weighted", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +76,7 @@ class Statistic:
     max_rows: int | None = None
     shift: int = 0
     ends: tuple[int, int] = (0, 0)  # of sums: what a user's total is clamped to
+    column: str | None = None  # of the table: whose unreadable cells are counted
 
     @property
     def largest(self) -> int:
@@ -115,6 +138,9 @@ class Compiled:
     statistics: tuple[Statistic, ...]  # the users first, where they are counted
     values: tuple[RowValue, ...]
     answers: tuple[Answer, ...]
+    shown: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # of columns of texts: how listed keys are shown
 
     @property
     def listed(self) -> int:
@@ -144,7 +170,8 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     for name in grouping.columns if grouping else ():
         _known_column(name, types, "group_by")
     keys, unknown, max_keys, n_keys = _keys(grouping, types)
-    made = _Builder(types, largest)
+    shown = _shown(grouping, types) if grouping and grouping.keys is not None else {}
+    made = _Builder(types, schema, grouping is not None, largest)
     answers = tuple(made.answer(name, aggregate) for name, aggregate in query.answers)
     group = grouping.columns if grouping else ()
     columns = [*group, *(name for answer in answers for name in answer.columns)]
@@ -168,7 +195,7 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         query,
         steps,
         types,
-        _read(query, tuple(schema), used),
+        _read(query, tuple(schema), used, [one.column for one in made.statistics if one.column is not None]),
         used,
         group,
         keys,
@@ -179,6 +206,7 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         tuple(sorted(made.statistics, key=lambda one: one.kind != "users")),
         values,
         answers,
+        shown,
     )
 
 
@@ -210,8 +238,8 @@ def _known_column(name: str, types: Mapping[str, ColumnType], place: str) -> Col
     return types[name]
 
 
-def _read(query: Query, columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
-    """Which of the table's own columns are needed, in the schema's order."""
+def _read(query: Query, columns: Sequence[str], used: Sequence[str], counted: Sequence[str]) -> tuple[str, ...]:
+    """Which of the table's own columns are needed, in the schema's order; those whose cells are counted always are."""
     needed = set(used)
     for step in reversed(query.steps):
         if isinstance(step, PerUser):
@@ -223,7 +251,7 @@ def _read(query: Query, columns: Sequence[str], used: Sequence[str]) -> tuple[st
             if name in needed:
                 needed.discard(name)
                 needed |= set(expression.columns)
-    return tuple(name for name in columns if name in needed)
+    return tuple(name for name in columns if name in needed or name in counted)
 
 
 # --- keys
@@ -274,14 +302,36 @@ def key_cells(keys: KeySet, names: Sequence[str], types: Mapping[str, ColumnType
 def _key_cells(keys: KeySet, place: int, name: str, kind: ColumnType) -> list[int | str]:
     """One column of a list of keys, as cells have it."""
     values = [key[place] for key in keys]
-    if not isinstance(kind, Category):
-        of = kind.cell_kind if isinstance(kind, Key) else kind.kind
-        return [key_cell(value, of, name) for value in values]
-    known = set(kind.values)
-    odd = next((value for value in values if value not in known), None)
-    if odd is not None:
-        raise ValueError(f"keys: {odd!r} is no category of {name!r}")
-    return values
+    if isinstance(kind, Category):
+        places = places_in(values, kind).tolist()
+        odd = next((value for value, at in zip(values, places, strict=True) if at < 0), None)
+        if odd is not None:
+            raise ValueError(f"keys: {odd!r} is no category of {name!r}")
+        return [kind.values[at] for at in places]
+    of = kind.cell_kind if isinstance(kind, Key) else kind.kind
+    cells = [key_cell(value, of, name) for value in values]
+    if of != "text":
+        return cells
+    texts = _texts(kind, cells, name)
+    return [texts[cell] for cell in cells]  # type: ignore[index]
+
+
+def _texts(kind: ColumnType, values: Sequence[Any], name: str) -> Mapping[str, str]:
+    """The one text of each listed text; two of them are never one."""
+    assert isinstance(kind, Key)
+    listed = list(dict.fromkeys(values))
+    texts = check_spelled(listed, f"keys: {name!r}", kind.spelling, kind.width)
+    return dict(zip(listed, texts, strict=True))
+
+
+def _shown(grouping: Grouping, types: Mapping[str, ColumnType]) -> Mapping[str, Mapping[str, str]]:
+    """How listed texts are shown: as they are listed."""
+    assert grouping.keys is not None
+    return {
+        name: {text: value for value, text in _texts(types[name], [key[place] for key in grouping.keys], name).items()}
+        for place, name in enumerate(grouping.columns)
+        if kind_of(types[name]) == "text"
+    }
 
 
 # --- statistics
@@ -290,8 +340,10 @@ def _key_cells(keys: KeySet, place: int, name: str, kind: ColumnType) -> list[in
 class _Builder:
     """Collects the statistics that answers are made of; equal ones are one."""
 
-    def __init__(self, types: Mapping[str, ColumnType], largest: int) -> None:
-        self._types = types
+    def __init__(
+        self, types: Mapping[str, ColumnType], schema: Mapping[str, ColumnType], grouped: bool, largest: int
+    ) -> None:
+        self._types, self._schema, self._grouped = types, schema, grouped
         self._largest = largest
         self.statistics: dict[Statistic, None] = {}
         self.others: list[str] = []  # columns of quantiles, histograms and CDFs
@@ -304,6 +356,11 @@ class _Builder:
             return Answer(name, aggregate, self.users(), None)
         if isinstance(aggregate, CountRows):
             return Answer(name, aggregate, self._rows(aggregate.max_rows), None)
+        if isinstance(aggregate, CountUnreadable):
+            _known_column(aggregate.column, self._schema, name)
+            if self._grouped:
+                raise ValueError(f"{name}: count_unreadable is of the whole table; ask for it without group_by")
+            return Answer(name, aggregate, self._add(Statistic("unreadable", 0, 1, column=aggregate.column)), None)
         column = getattr(aggregate, "column", None)
         if not isinstance(column, str):
             raise TypeError(

@@ -51,11 +51,13 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
 
 def key_of(query: Compiled, key: KeyValue) -> tuple[Any, ...]:
     """What the parts of a key stand for."""
-    kinds = [getattr(query.types[name], "cell_kind", None) for name in query.group]
-    if not {"date", "timestamp"} & set(kinds):
-        return key
     read = {"date": date_of, "timestamp": time_of}
-    return tuple(read[kind](part) if kind in read else part for part, kind in zip(key, kinds, strict=True))
+    parts: list[Any] = []
+    for name, part in zip(query.group, key, strict=True):
+        kind = getattr(query.types[name], "cell_kind", None)
+        # A listed text is shown as it is listed.
+        parts.append(read[kind](part) if kind in read else query.shown.get(name, {}).get(str(part), part))
+    return tuple(parts)
 
 
 def _in_order(key: KeyValue) -> list[tuple[bool, int | str]]:

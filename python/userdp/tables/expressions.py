@@ -48,6 +48,8 @@ _RULES: dict[str, Callable[..., Rule]] = {
     "clip": arithmetic.clip,
     "cut": arithmetic.cut,
     "is_in": choices.is_in,
+    "is_missing": choices.is_missing,
+    "is_unreadable": choices.is_unreadable,
     "when": choices.when,
     "default": choices.default,
     "cast": choices.cast,
@@ -485,6 +487,27 @@ class Expression:
             Of the kind of this expression; for a category, of its list.
         """
         return Expression("is_in", (self,), (literals(values, "is_in: values"),))
+
+    def is_missing(self) -> Expression:
+        """Return whether a column of the table has nothing in the row: None, NaN, an empty text, and the like.
+
+        For conditions: a filter by it counts the users whose cells are missing. `Program.scalar`, which knows of no
+        cells, calls every row without a value missing.
+        """
+        return Expression("is_missing", (self._of_table("is_missing"),))
+
+    def is_unreadable(self) -> Expression:
+        """Return whether a column of the table has something in the row that its declared type does not read.
+
+        As of `is_missing`: ``filter(col("wage").is_unreadable())``, and then ``count_users()``, says how many users
+        have such cells, with noise. `Program.scalar`, which knows of no cells, finds none.
+        """
+        return Expression("is_unreadable", (self._of_table("is_unreadable"),))
+
+    def _of_table(self, method: str) -> Expression:
+        if self.operation != "col":
+            raise TypeError(f"{method} is of a column, such as col('wage').{method}(); got {short_repr(self)}")
+        return self
 
     def default(self, value: Any) -> Expression:
         """Return the same, with a public value in rows that have none.

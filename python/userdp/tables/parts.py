@@ -15,8 +15,9 @@ import numpy as np
 
 from userdp.exact.numbers import is_integer, short_repr
 from userdp.tables.patterns import Pattern
-from userdp.tables.schema import Array, Boolean, Category, Cells, ColumnType, Integer, Key
+from userdp.tables.schema import Boolean, Category, Cells, ColumnType, Integer, Key
 from userdp.tables.values import Rule, bounds_of, kind_of, of_texts, places_in, whole, words
+from userdp.users.values import Array
 
 _MICROSECONDS_OF_A_DAY = 86_400_000_000
 _MICROSECONDS_OF_AN_HOUR = 3_600_000_000
@@ -58,10 +59,11 @@ def _of_text(operands: Sequence[ColumnType], name: str, function: Callable[[str]
     _texts(operand, name)
     if isinstance(operand, Category):  # its list is public, and so is that of the results
         results = [function(str(value)) for value in operand.values]
-        target = Category(tuple(dict.fromkeys(results)))
+        target = Category(tuple(dict.fromkeys(results)), spelling="written")
         places = places_in(results, target)
         return Rule(target, lambda cells: whole(places[cells.values]), function)
-    return Rule(Key(str), lambda cells: of_texts(cells, function), function)
+    # What was cut out of a text is itself: "07" is no 7 here.
+    return Rule(Key(str, "written"), lambda cells: of_texts(cells, function), function)
 
 
 def _texts(operand: ColumnType, name: str) -> None:

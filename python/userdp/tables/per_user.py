@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 
 from userdp.tables.schema import Cells, ColumnType
 from userdp.tables.values import Plain, canonical_value, plain_values
-from userdp.users.containers import Column as Raw
-from userdp.users.containers import object_array
+from userdp.users import values as raw
 
 Row: TypeAlias = "dict[str, Plain | None]"
 
@@ -151,9 +150,7 @@ def _read(found: list[dict[Any, Any]], returns: Mapping[str, ColumnType]) -> lis
     if not found:
         return []
     cells = {
-        name: declared.read(
-            Raw(object_array([_value_of(row, name) for row in found]), "object", None, "object", True), name
-        )
+        name: declared.read(raw.of_objects([_value_of(row, name) for row in found]), name)
         for name, declared in returns.items()
     }
     return rows_of(cells, returns)

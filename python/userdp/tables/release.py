@@ -573,6 +573,7 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
             "sum": f"sum of {statistic.value.column}" if statistic.value else "",
             "mean": f"sum of users' means of {statistic.value.column}, from mid-range" if statistic.value else "",
             "weighted": f"sum of {statistic.value.column}, from mid-range" if statistic.value else "",
+            "unreadable": f"users with unreadable {statistic.column}",
         }[statistic.kind]
         rows.append(
             (

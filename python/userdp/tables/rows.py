@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,11 +20,9 @@ from userdp.tables.aggregates import Cdf, Histogram, Quantile, whole_unit
 from userdp.tables.compiled import Answer, Compiled, Kind, Statistic, Step, limits
 from userdp.tables.per_user import apply_per_user, rows_of
 from userdp.tables.quantiles import WEIGHT
-from userdp.tables.reading import Table
-from userdp.tables.schema import Category, Cells, ColumnType, Key, Mask, Timestamp
-from userdp.users.containers import Column as Raw
-from userdp.users.containers import object_array, read_column
-from userdp.users.table import canonical_id, key_bytes
+from userdp.tables.reading import Batch, Table
+from userdp.tables.schema import Category, Cells, ColumnType, Key
+from userdp.users.values import UNREADABLE, VALUE, Mask, Spelling, of_objects
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -33,6 +31,14 @@ KeyValue: TypeAlias = "tuple[int | str, ...]"
 MOST_BINS = 2**16
 SKIPPED = 2**32 - 1
 """The place of keys that are not on the public list."""
+
+
+@dataclass(frozen=True)
+class UserColumns:
+    """What says whose row it is."""
+
+    columns: tuple[str, ...]  # of the table: an id, or the parts of one
+    spelling: Spelling = "doubles"
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ def bins_of(answer: Answer, types: Mapping[str, ColumnType]) -> Bins:
 def add_up(
     query: Compiled,
     table: Table,
-    user: str,
+    user: UserColumns,
     schema: Mapping[str, ColumnType],
     *,
     memory: int,
@@ -107,23 +113,29 @@ def add_up(
     sums = _core.TableSums(len(query.values), memory=memory, directory=directory)
     bins = [bins_of(answer, query.types) for answer in query.answers if not answer.aggregate.of_keys]
     splits = [_Splits(one, _core.TableSums(0, memory=memory, directory=directory), query) for one in bins]
-    present = np.zeros(0, dtype=np.bool_)  # by the number of a user
-    for owners, chosen in _complete(query, table, user, schema, users):
-        if len(users) > len(present):
-            present = np.append(present, np.zeros(len(users), dtype=np.bool_))
-        present[owners] = True
+    present, flags = Flags(), {one: Flags() for one in query.statistics if one.column is not None}
+    for owners, chosen in _complete(query, table, user, schema, users, flags):
+        present.mark(owners, len(users))
         of_keys = keys.codes(chosen, len(owners))
-        if query.statistics:
+        if len(query.statistics) > len(flags):
             values = [_integers(chosen[value.column], value) for value in query.values]
             sums.add(owners, of_keys, values)
         for split in splits:
             split.add(owners, of_keys, chosen)
     drawn = secrets.token_bytes(32) if coins is None else coins
-    return _summed(query, users, keys, sums, splits, int(present.sum()), drawn)
+    found = _summed(query, users, keys, sums, splits, present.count, drawn)
+    unreadable = {one: np.array([flag.count], dtype=np.int64) for one, flag in flags.items()}
+    return replace(found, columns={**found.columns, **unreadable})
 
 
 def keys_of_users(
-    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], *, memory: int, directory: str | None
+    query: Compiled,
+    table: Table,
+    user: UserColumns,
+    schema: Mapping[str, ColumnType],
+    *,
+    memory: int,
+    directory: str | None,
 ) -> tuple[KeysOfUsers, list[KeyValue]]:
     """Read a table once: which users have which keys, and what the codes of keys stand for."""
     users, keys = _core.TableIndex(), _Keys(query)
@@ -134,15 +146,38 @@ def keys_of_users(
     return KeysOfUsers(users, keys.index, rows, order), [listed[place] for place in places.tolist()]
 
 
+class Flags:
+    """A mark for each user, by number."""
+
+    def __init__(self) -> None:
+        self._marks = np.zeros(0, dtype=np.bool_)
+
+    def mark(self, owners: Codes, users: int) -> None:
+        """Mark some of so many users."""
+        if users > len(self._marks):
+            self._marks = np.append(self._marks, np.zeros(users, dtype=np.bool_))
+        self._marks[owners] = True
+
+    @property
+    def count(self) -> int:
+        """How many users are marked."""
+        return int(self._marks.sum())
+
+
 def _complete(
-    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], users: Any
+    query: Compiled,
+    table: Table,
+    user: UserColumns,
+    schema: Mapping[str, ColumnType],
+    users: Any,
+    flags: Mapping[Statistic, Flags] | None = None,
 ) -> Iterator[tuple[Codes, dict[str, Cells]]]:
     """The users of the rows that have all values which are needed, and these, batch by batch."""
-    for codes, cells in _batches(query, table, user, schema, users):
+    for codes, cells in _batches(query, table, user, schema, users, flags or {}):
         kept = np.ones(len(codes), dtype=np.bool_)
         for name in query.used:
             kept &= cells[name].valid
-        yield codes[kept], {name: _taken(cells[name], kept) for name in query.used}
+        yield codes[kept], {name: cells[name].taken(kept) for name in query.used}
 
 
 def _summed(
@@ -159,8 +194,9 @@ def _summed(
         "prf_key": coins,
     }
     columns: Sequence[Integers] = []
-    if query.statistics:
-        occupied, columns = sums.bounded(**rule, columns=[_column(one, query) for one in query.statistics])
+    counted = [one for one in query.statistics if one.column is None]
+    if counted:
+        occupied, columns = sums.bounded(**rule, columns=[_column(one, query) for one in counted])
         if query.unknown and query.keys is None:
             listed = [listed[place] for place in place_of[occupied].tolist()]
             place_of = np.full(len(place_of), -1, dtype=np.int64)
@@ -170,7 +206,7 @@ def _summed(
             places = place_of[occupied]
             columns = [_at(column, places, len(listed)) for column in columns]
     found = {split.bins.answer.name: split.split(rule, place_of, len(listed)) for split in splits}
-    return Sums(listed, dict(zip(query.statistics, columns, strict=True)), found, present)
+    return Sums(listed, dict(zip(counted, columns, strict=True)), found, present)
 
 
 def _at(column: Integers, places: Integers, count: int) -> Integers:
@@ -253,15 +289,20 @@ def _column(one: Statistic, query: Compiled) -> tuple[Any, ...]:
 
 
 def _batches(
-    query: Compiled, table: Table, user: str, schema: Mapping[str, ColumnType], users: Any
+    query: Compiled,
+    table: Table,
+    user: UserColumns,
+    schema: Mapping[str, ColumnType],
+    users: Any,
+    flags: Mapping[Statistic, Flags],
 ) -> Iterator[tuple[Codes, dict[str, Cells]]]:
     """The users and the cells of the rows that the steps leave, batch by batch."""
     steps = query.steps
     place = next((place for place, step in enumerate(steps) if step.per_user is not None), None)
     first = steps if place is None else steps[:place]
     batches = (
-        _stepped(*_read(frame, user, query.columns, schema, users), first)
-        for frame in table.batches(list(dict.fromkeys((*query.columns, user))))
+        _stepped(*_read(batch, user, query.columns, schema, users, flags), first)
+        for batch in table.batches(list(dict.fromkeys((*query.columns, *user.columns))))
     )
     if place is None:
         yield from batches
@@ -270,21 +311,22 @@ def _batches(
 
 
 def _read(
-    frame: Any, user: str, columns: Sequence[str], schema: Mapping[str, ColumnType], users: Any
+    batch: Batch,
+    user: UserColumns,
+    columns: Sequence[str],
+    schema: Mapping[str, ColumnType],
+    users: Any,
+    flags: Mapping[Statistic, Flags],
 ) -> tuple[Codes, dict[str, Cells]]:
-    codes, owned = user_codes(frame.get_column(user), user, users)
-    cells = {name: _taken(read_cells(frame, name, schema[name]), owned) for name in columns}
-    return codes[owned], cells
-
-
-def read_cells(frame: Any, name: str, kind: ColumnType) -> Cells:
-    """A column of a frame by its declared type."""
-    times = isinstance(kind, Timestamp) or (isinstance(kind, Key) and kind.cell_kind in ("date", "timestamp"))
-    return kind.read(read_column(frame.get_column(name), name, unwrap=False, others=times), name)
-
-
-def _taken(cells: Cells, kept: Mask) -> Cells:
-    return cells if kept.all() else Cells(cells.values[kept], cells.valid[kept], cells.texts)
+    """The rows that are somebody's, and marks on the users who have unreadable cells."""
+    codes, owned = user_codes(batch, user, users)
+    cells = {name: schema[name].read(batch[name], name).taken(owned) for name in columns}
+    codes = codes[owned]
+    for one, marks in flags.items():
+        status = cells[str(one.column)].status
+        assert status is not None
+        marks.mark(codes[status == UNREADABLE], len(users))
+    return codes, cells
 
 
 def _stepped(codes: Codes, cells: dict[str, Cells], steps: Sequence[Step]) -> tuple[Codes, dict[str, Cells]]:
@@ -294,7 +336,7 @@ def _stepped(codes: Codes, cells: dict[str, Cells], steps: Sequence[Step]) -> tu
         found = step.program.evaluate(cells, len(codes))
         if step.name is None:
             kept = found.valid & found.values.astype(np.bool_)
-            codes, cells = codes[kept], {name: _taken(column, kept) for name, column in cells.items()}
+            codes, cells = codes[kept], {name: column.taken(kept) for name, column in cells.items()}
         else:
             cells = {**cells, step.name: found}
     return codes, cells
@@ -315,73 +357,18 @@ def _per_user(batches: Iterator[tuple[Codes, dict[str, Cells]]], step: Step) -> 
         made += results
     cells = {}
     for name, kind in step.per_user.returns.items():
-        column = Raw(object_array([row.get(name) for row in made]), "object", None, "object", fixed=False)
-        cells[name] = kind.read(column, name)
+        cells[name] = kind.read(of_objects([row.get(name) for row in made]), name)
     return np.array(owners, dtype=np.uint32), cells
 
 
 # --- users
 
 
-def check_user_column(frame: Any, user: str) -> str:
-    """Refuse a column that cannot hold ids, by its type; return what kind of ids it holds."""
-    import narwhals.stable.v2 as nw
-
-    series = frame.get_column(user)
-    column = read_column(series, user, unwrap=False, others=True)
-    if isinstance(series.dtype, (nw.Decimal, nw.List, nw.Array, nw.Struct, nw.Duration, nw.Time)):
-        raise TypeError(f"user={user!r} is a column of dtype {column.dtype}: ids must be integers or texts")
-    kind = column.values.dtype.kind
-    if kind == "f":
-        raise TypeError(
-            f"user={user!r} is a column of floats ({column.dtype}): ids must be integers or texts. pandas makes "
-            f"floats of integers where ids are missing: convert it, such as frame.astype({{{user!r}: 'Int64'}}); rows "
-            "without an id are left out"
-        )
-    if kind == "b":
-        raise TypeError(f"user={user!r} is a column of bools, which are no ids")
-    return column.kind
-
-
-def user_codes(series: Any, user: str, users: Any) -> tuple[Codes, Mask]:
+def user_codes(batch: Batch, user: UserColumns, users: Any) -> tuple[Codes, Mask]:
     """Return a number for each row's user, and which rows have one."""
-    column = read_column(series, user, unwrap=False, others=True)
-    valid = np.ones(len(column), dtype=np.bool_) if column.missing is None else ~column.missing
-    if column.values.dtype.kind in "iu":
-        ids = column.values
-        # As in any other batch, integers beyond int64 are numbered by what they are: wrapped around they would be the
-        # negative ids of a signed column.
-        beyond = ids > np.uint64(2**63 - 1) if ids.dtype == np.uint64 else np.zeros(len(ids), dtype=np.bool_)
-        numbers = np.zeros(len(ids), dtype=np.uint32)
-        numbers[~beyond] = users.integers(np.ascontiguousarray(ids[~beyond].astype(np.int64)))
-        numbers[beyond] = [_code_of(value, users) or 0 for value in ids[beyond].tolist()]
-        return numbers, valid
-    codes = np.zeros(len(column), dtype=np.uint32)
-    known: dict[str, int] = {}
-    for place, value in enumerate(column.objects()):
-        if type(value) is str and value in known:
-            codes[place] = known[value]
-            continue
-        code = _code_of(value, users)
-        if code is None:
-            valid[place] = False
-            continue
-        codes[place] = code
-        if type(value) is str:
-            known[value] = code
-    return codes, valid
-
-
-def _code_of(value: Any, users: Any) -> int | None:
-    try:
-        kind, plain = canonical_id(value)
-    except (TypeError, ValueError):
-        return None
-    if kind == "bool":
-        return None
-    if kind == "int" and -(2**63) <= plain < 2**63:
-        return int(users.integers(np.array([plain], dtype=np.int64))[0])
-    return int(users.texts([key_bytes((kind, plain))])[0])
+    columns = [batch[name].cells for name in user.columns]
+    codes, status = _core.owner_codes(users, columns, [user.spelling] * len(columns))
+    return codes, status == VALUE
 
 
 # --- keys
@@ -476,7 +463,8 @@ class _Keys:
 
 def _bytes_of(part: int | str) -> bytes:
     """A part of a key as bytes, injectively; an empty text is one."""
-    return key_bytes(("str" if isinstance(part, str) else "int", part))
+    content = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else b"%d" % part
+    return b"%s%d:%s" % (b"s" if isinstance(part, str) else b"i", len(content), content)
 
 
 class _Values:

@@ -1,39 +1,44 @@
 """What is public of a table's columns: their types, their bounds, and what stands for a bad value.
 
-A value is read by its row alone. What a column's type says for good decides whether it can be read at all; pandas and
-NumPy make doubles of integers for one missing value and objects of numbers for one text, so integers, doubles and
-objects are read by one rule.
+A value is read by its cell alone, by the core's one rule (docs/reading.md). A column of a type that no value can change
+is refused where nothing of it could be read; no other column ever is.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp import _core
 from userdp.exact.numbers import exact_number, is_integer, short_repr
-from userdp.users.containers import Column as Raw
-from userdp.users.sanitize import LARGEST_WHOLE, item_of, text_of, whole_of
+from userdp.users import values as raw
+from userdp.users.values import LARGEST_WHOLE, READS, Array, Mask, Spelling
 
-Array: TypeAlias = npt.NDArray[Any]
-Mask: TypeAlias = npt.NDArray[np.bool_]
+Status: TypeAlias = npt.NDArray[np.uint8]
 Value: TypeAlias = "int | float | str | bool | datetime.date | datetime.datetime"
 
 MOST_STEPS = 2**30
 DEFAULT_STEPS = 2**20
 MOST_CATEGORIES = 2**20
 MOST_KEY_VALUES = 2**22
+MOST_WIDTH = 64
+THOUSANDS = (".", ",", "'", "_", " ", "\u00a0", "\u202f", "\u2019")
+"""What may stand between groups of three digits."""
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
-_ZONE = re.compile(r"time_zone='|tz=|^datetime64\[\w+, ")
+DAY = 86_400_000_000
+"""Microseconds."""
+TOP = 2**53
+"""Whole numbers beyond it are read as it, before the bounds of a column."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,22 @@ class Cells:
     values: Array  # doubles (never NaN where valid), int64, bools; of texts the places in `texts`
     valid: Mask
     texts: tuple[str, ...] | None = None
+    status: Status | None = None  # of a column as it was read: where there was nothing, and where something unreadable
 
     def __len__(self) -> int:
         return len(self.values)
 
     def with_default(self, value: Any) -> Cells:
         """The same with a value for the rows that have none."""
-        return Cells(np.where(self.valid, self.values, value), np.ones(len(self), dtype=np.bool_), self.texts)
+        return replace(self, values=np.where(self.valid, self.values, value), valid=np.ones(len(self), dtype=np.bool_))
+
+    def taken(self, kept: Mask) -> Cells:
+        """The rows of a mask."""
+        if kept.all():
+            return self
+        return Cells(
+            self.values[kept], self.valid[kept], self.texts, None if self.status is None else self.status[kept]
+        )
 
 
 class ColumnType(ABC):
@@ -58,28 +72,35 @@ class ColumnType(ABC):
     kind: ClassVar[str]
     """What its cells are: "number", "integer", "boolean", "text", "category", "date" or "timestamp"."""
 
+    @property
     @abstractmethod
-    def read(self, column: Raw, name: str) -> Cells:
+    def reads(self) -> str:
+        """What cells are read as: one of the kinds of docs/reading.md."""
+
+    @property
+    def sentence(self) -> str:
+        """What is read of a column, in words."""
+        return READS[self.reads]
+
+    @abstractmethod
+    def read(self, column: raw.Column, name: str) -> Cells:
         """What is in a column, row by row; refused by the declared type of the column alone."""
 
 
-def _refused(column: Raw, name: str, needed: str) -> TypeError:
-    return TypeError(f"the column {name!r} is of dtype {column.dtype}, and the schema says {needed}")
+def _check(column: raw.Column, name: str, declared: ColumnType, needed: str) -> None:
+    """Refuse a column whose type is declared and can hold nothing of a kind."""
+    if column.family in ("text", "bytes", *_NUMBERS) and getattr(declared, "format", None) is not None:
+        return
+    error = raw.refused(column, f"the column {name!r}", declared.reads, needed)
+    if error is not None:
+        raise error
 
 
-def _doubles(column: Raw, name: str, needed: str) -> tuple[npt.NDArray[np.float64], Mask]:
-    if column.kind == "other" or column.category or (column.kind == "text" and column.fixed):
-        raise _refused(column, name, needed)
-    doubles = column.numbers()
-    return doubles, ~np.isnan(doubles)
+_NUMBERS = ("bool", "integer", "float", "decimal")  # of which a format of times reads the digits
 
 
-def _wholes(column: Raw, name: str, needed: str) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Whole numbers below 2**53, from whatever machine type holds them."""
-    doubles, valid = _doubles(column, name, needed)
-    with np.errstate(all="ignore"):
-        valid &= (np.abs(doubles) <= LARGEST_WHOLE) & (doubles == np.floor(doubles))
-    return np.where(valid, doubles, 0.0).astype(np.int64), valid
+def _cells(values: Array, status: Status, texts: tuple[str, ...] | None = None) -> Cells:
+    return Cells(values, status == raw.VALUE, texts, status)
 
 
 def _finite(value: Any, name: str) -> float:
@@ -109,7 +130,10 @@ class Number(ColumnType):
     high: float
     steps: int = DEFAULT_STEPS
     default: float | None = None
+    decimal: str | None = field(default=None, repr=False)
+    thousands: str | None = field(default=None, repr=False)
     kind: ClassVar[str] = "number"
+    reads: ClassVar[str] = "number"
 
     @property
     def unit(self) -> float:
@@ -118,10 +142,11 @@ class Number(ColumnType):
         exponent = math.frexp((self.high - self.low) / self.steps)[1] - 1
         return math.ldexp(1.0, max(exponent, -1000))
 
-    def read(self, column: Raw, name: str) -> Cells:
+    def read(self, column: raw.Column, name: str) -> Cells:
         """Doubles within the bounds; infinite ones are clamped, NaN is none."""
-        doubles, valid = _doubles(column, name, f"number({self.low:g}, {self.high:g})")
-        cells = Cells(np.clip(np.where(valid, doubles, self.low), self.low, self.high), valid)
+        _check(column, name, self, f"number({self.low:g}, {self.high:g})")
+        doubles, status = column.cells.numbers(self.decimal, self.thousands)
+        cells = _cells(np.clip(doubles, self.low, self.high, out=doubles), status)
         return cells if self.default is None else cells.with_default(self.default)
 
 
@@ -132,12 +157,16 @@ class Integer(ColumnType):
     low: int
     high: int
     default: int | None = None
+    decimal: str | None = field(default=None, repr=False)
+    thousands: str | None = field(default=None, repr=False)
     kind: ClassVar[str] = "integer"
+    reads: ClassVar[str] = "integer"
 
-    def read(self, column: Raw, name: str) -> Cells:
-        """Whole numbers below 2**53 in absolute value, clamped to the bounds; all else is none."""
-        wholes, valid = _wholes(column, name, f"integer({self.low}, {self.high})")
-        cells = Cells(np.clip(wholes, self.low, self.high), valid)
+    def read(self, column: raw.Column, name: str) -> Cells:
+        """Whole numbers, clamped to the bounds; all else is none."""
+        _check(column, name, self, f"integer({self.low}, {self.high})")
+        wholes, status = column.cells.wholes(self.decimal, self.thousands)
+        cells = _cells(np.clip(wholes, self.low, self.high), status)
         return cells if self.default is None else cells.with_default(self.default)
 
 
@@ -147,12 +176,12 @@ class Boolean(ColumnType):
 
     default: bool | None = None
     kind: ClassVar[str] = "boolean"
+    reads: ClassVar[str] = "boolean"
 
-    def read(self, column: Raw, name: str) -> Cells:
-        """Bools, and the numbers 0 and 1; all else is none."""
-        wholes, valid = _wholes(column, name, "boolean()")
-        valid &= (wholes == 0) | (wholes == 1)
-        cells = Cells(wholes == 1, valid)
+    def read(self, column: raw.Column, name: str) -> Cells:
+        """Bools, 1 and 0, and words for them; all else is none."""
+        _check(column, name, self, "boolean()")
+        cells = _cells(*column.cells.booleans())
         return cells if self.default is None else cells.with_default(self.default)
 
 
@@ -162,44 +191,73 @@ class Category(ColumnType):
 
     values: tuple[int | str, ...]
     default: int | str | None = None
+    spelling: Spelling = field(default="doubles", repr=False)
     kind: ClassVar[str] = "category"
+    reads: ClassVar[str] = "text"
 
-    def read(self, column: Raw, name: str) -> Cells:
+    @property
+    def sentence(self) -> str:
+        """What is read of a column, in words."""
+        if self.spelling == "written":
+            return "texts as they are written, and the digits of numbers"
+        return f"{READS['text']}; what says a number is that number: 007 is 7"
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """The place of each value, by the one text that cells are compared with."""
+        return _places(self.values, self.spelling)
+
+    def read(self, column: raw.Column, name: str) -> Cells:
         """Places in the list; what is not in it is none."""
-        if all(isinstance(value, int) for value in self.values):
-            if column.kind == "text" and column.fixed:
-                raise _refused(column, name, "a category of integers")
-            if column.category or column.kind == "other":
-                places = self._places_of_objects(column)
-            else:
-                wholes, valid = _wholes(column, name, "a category of integers")
-                order = np.argsort(np.array(self.values, dtype=np.int64), kind="stable")
-                known = np.array(self.values, dtype=np.int64)[order]
-                at = np.minimum(np.searchsorted(known, wholes), len(known) - 1)
-                places = np.where(valid & (known[at] == wholes), order[at], -1)
-        elif all(isinstance(value, str) for value in self.values):
-            read = read_texts(column, name, "a category of texts")
-            table = {value: place for place, value in enumerate(self.values)}
-            of_text = np.array([table.get(text, -1) for text in read.texts or ()] or [-1], dtype=np.int64)
-            places = np.where(read.valid, of_text[read.values], -1)
-        else:
-            places = self._places_of_objects(column)
-        cells = Cells(np.maximum(places, 0), places >= 0)
+        _check(column, name, self, "a category")
+        at, status, texts = column.cells.interned(self.spelling)
+        known = self.places
+        of_text = np.array([known.get(text, -1) for text in texts] or [-1], dtype=np.int64)
+        places = np.where(status == raw.VALUE, of_text[at], -1)
+        status[(status == raw.VALUE) & (places < 0)] = raw.UNREADABLE
+        cells = _cells(np.maximum(places, 0), status)
         return cells if self.default is None else cells.with_default(self.values.index(self.default))
 
-    def _places_of_objects(self, column: Raw) -> npt.NDArray[np.int64]:
-        table: dict[object, int] = {value: place for place, value in enumerate(self.values)}
-        places = (table.get(_item(value), -1) for value in column.objects())
-        return np.fromiter(places, dtype=np.int64, count=len(column))
+
+@lru_cache(maxsize=64)
+def _places(values: tuple[int | str, ...], spelling: Spelling) -> Mapping[str, int]:
+    return {text: place for place, text in enumerate(spelled(values, spelling)) if text is not None}
 
 
-def _item(value: object) -> int | str | None:
-    """The integer or text that a value is; bools are integers."""
-    whole = whole_of(value)
-    item = item_of(value) if whole is None else whole
-    if isinstance(item, bytes):
+def spelled(values: Sequence[int | str | bool], spelling: Spelling, width: int = 0) -> list[str | None]:
+    """The one text of each of some public values, by which they are compared; None for what is none.
+
+    Examples
+    --------
+    >>> spelled(["02139", 2139, "abc"], "doubles"), spelled(["02139", 2139], "written")
+    (['2139', '2139', 'abc'], ['02139', '2139'])
+    """
+    places, status, texts = raw.of_objects(list(values)).cells.interned(spelling)
+    filled = [_filled(text, width) for text in texts]
+    return [
+        filled[place] if lack == raw.VALUE else None
+        for place, lack in zip(places.tolist(), status.tolist(), strict=True)
+    ]
+
+
+def _filled(text: str, width: int) -> str:
+    """A text of digits with zeros in front."""
+    return text.zfill(width) if len(text) < width and text.isascii() and text.isdigit() else text
+
+
+def item_of(value: Any) -> int | str | None:
+    """The integer or text that a public value is; bools and whole floats are integers. None for all else."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if (
+        isinstance(value, (bool, np.bool_))
+        or is_integer(value)
+        or (isinstance(value, (float, np.floating)) and float(value).is_integer())
+    ):
+        whole = int(value)
+    else:
         return None
-    return None if isinstance(item, int) and abs(item) > LARGEST_WHOLE else item
+    return whole if abs(whole) <= LARGEST_WHOLE else None
 
 
 @dataclass(frozen=True)
@@ -207,6 +265,11 @@ class Key(ColumnType):
     """Values of which no list is public: which occur is private."""
 
     type: type
+    spelling: Spelling = field(default="doubles", repr=False)
+    width: int = field(default=0, repr=False)
+    format: str | None = field(default=None, repr=False)
+    decimal: str | None = field(default=None, repr=False)
+    thousands: str | None = field(default=None, repr=False)
     kind: ClassVar[str] = "key"
 
     @property
@@ -214,30 +277,66 @@ class Key(ColumnType):
         """What its cells are."""
         return {int: "integer", str: "text", datetime.date: "date", datetime.datetime: "timestamp"}[self.type]
 
-    def read(self, column: Raw, name: str) -> Cells:
-        """Return whole numbers below 2**53, texts, or days or microseconds since 1970; all else is none."""
-        if self.type is int:
-            return Cells(*_wholes(column, name, "key(int)"))
+    @property
+    def reads(self) -> str:
+        """What cells are read as."""
+        return {int: "key(int)", str: "text", datetime.date: "day", datetime.datetime: "time"}[self.type]
+
+    @property
+    def sentence(self) -> str:
+        """What is read of a column, in words."""
+        if self.type is str and self.spelling == "written":
+            return "texts as they are written, and the digits of numbers"
         if self.type is str:
-            return read_texts(column, name, "key(str)")
-        day = self.type is datetime.date
-        return _times(column, name, "key(date)" if day else "key(datetime)", "D" if day else "us")
+            filled = f", shown with zeros in front to {self.width} digits" if self.width else ""
+            return (
+                f"{READS['text']}; texts that say a number are that number{filled}: 007 is 7, and 1E2 and 100 are one; "
+                "written=True if the column was read as texts"
+            )
+        return READS[self.reads] if self.format is None else f"{READS[self.reads]}, and texts as {self.format}"
+
+    def read(self, column: raw.Column, name: str) -> Cells:
+        """Return whole numbers below 2**53, texts, or days or microseconds since 1970; all else is none."""
+        _check(column, name, self, f"key({self.type.__name__})")
+        if self.type is int:
+            wholes, status = column.cells.wholes(self.decimal, self.thousands)
+            status[np.abs(wholes) == TOP] = raw.UNREADABLE
+            return _cells(wholes, status)
+        if self.type is str:
+            places, status, texts = column.cells.interned(self.spelling)
+            found = places.astype(np.int64)
+            if not self.width:
+                return _cells(found, status, tuple(texts))
+            # What had other digits in front may be one now.
+            table: dict[str, int] = {}
+            at = [table.setdefault(_filled(text, self.width), len(table)) for text in texts]
+            return _cells(np.array(at or [0], dtype=np.int64)[found], status, tuple(table))
+        since, status = column.cells.microseconds(self.format)
+        return _cells(since // DAY if self.type is datetime.date else since, status)
 
 
 @dataclass(frozen=True)
 class Timestamp(ColumnType):
-    """Times without a zone in public bounds; the cells are microseconds since 1970."""
+    """Times in public bounds, in UTC where there was an offset; the cells are microseconds since 1970."""
 
     low: datetime.datetime
     high: datetime.datetime
     default: datetime.datetime | None = None
+    format: str | None = field(default=None, repr=False)
     kind: ClassVar[str] = "timestamp"
+    reads: ClassVar[str] = "time"
 
-    def read(self, column: Raw, name: str) -> Cells:
+    @property
+    def sentence(self) -> str:
+        """What is read of a column, in words."""
+        return READS["time"] if self.format is None else f"{READS['time']}, and texts as {self.format}"
+
+    def read(self, column: raw.Column, name: str) -> Cells:
         """Microseconds, clamped to the bounds."""
-        cells = _times(column, name, "timestamp(low, high)", "us")
-        clamped = Cells(np.clip(cells.values, microseconds(self.low), microseconds(self.high)), cells.valid)
-        return clamped if self.default is None else clamped.with_default(microseconds(self.default))
+        _check(column, name, self, "timestamp(low, high)")
+        since, status = column.cells.microseconds(self.format)
+        cells = _cells(np.clip(since, microseconds(self.low), microseconds(self.high)), status)
+        return cells if self.default is None else cells.with_default(microseconds(self.default))
 
 
 def microseconds(time: datetime.datetime) -> int:
@@ -285,7 +384,7 @@ def key_value(value: Any, name: str) -> int | str | datetime.date:
         return value
     if type(value) is datetime.date:
         return value
-    item = _item(value)
+    item = item_of(value)
     if item is None:
         raise TypeError(f"{name} must be integers below 2**53, texts, dates or times; got {short_repr(value)}")
     return item
@@ -339,62 +438,32 @@ def key_cell(value: Any, kind: str, name: str) -> int | str:
     return value  # type: ignore[no-any-return]
 
 
-def _times(column: Raw, name: str, needed: str, unit: str) -> Cells:
-    values = column.values
-    if values.dtype.kind == "M":
-        valid = ~np.isnat(values)
-        if column.missing is not None:
-            valid &= ~column.missing
-        if np.datetime_data(values.dtype)[0] in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us"):
-            # As Python's dates; beyond them microseconds would wrap around. Shorter units do not reach so far.
-            first, last = (np.datetime64(end).astype(values.dtype) for end in ("0001-01-01", "9999-12-31"))
-            valid &= (values >= first) & (values <= last)
-        whole = np.where(valid, values, np.datetime64(0, "s").astype(values.dtype))
-        whole = whole.astype(f"M8[{unit}]").astype(np.int64)
-        return Cells(whole, valid)
-    label = column.dtype.lower()
-    other = column.kind == "other" and (_ZONE.search(label) or not label.startswith(("date", "timestamp")))
-    if values.dtype.kind != "O" or column.category or other or (column.kind == "text" and column.fixed):
-        raise _refused(column, name, needed)
-    whole = np.zeros(len(column), dtype=np.int64)
-    valid = np.zeros(len(column), dtype=np.bool_)
-    pandas = sys.modules.get("pandas")
-    for place, value in enumerate(column.objects()):
-        kind: Any = type(value)
-        if pandas is not None and kind is pandas.Timestamp and 1 <= value.year <= 9999:  # type: ignore[attr-defined]
-            # What pandas makes of times in columns of Arrow and of objects.
-            value = value.to_pydatetime(warn=False)  # type: ignore[attr-defined]
-            kind = datetime.datetime
-        if kind is datetime.datetime and value.tzinfo is None:  # type: ignore[attr-defined]
-            time = value
-        elif kind is datetime.date:
-            time = datetime.datetime(value.year, value.month, value.day)  # type: ignore[attr-defined]
-        else:
-            continue
-        since = microseconds(time)  # type: ignore[arg-type]
-        whole[place], valid[place] = since // 86_400_000_000 if unit == "D" else since, True
-    return Cells(whole, valid)
-
-
-def read_texts(column: Raw, name: str, needed: str) -> Cells:
-    """Texts, as places in a list of those that occur."""
-    if (column.kind == "number" and column.fixed) or (column.kind == "other" and not column.category):
-        raise _refused(column, name, needed)
-    table: dict[str, int] = {}
-    if column.kind == "number":
-        places = np.full(len(column), -1, dtype=np.int64)
-    else:
-        # Texts of Python itself, which are nearly all, are spared a call.
-        texts = (value if type(value) is str else text_of(value) for value in column.objects())
-        numbers = [table.setdefault(text, len(table)) if type(text) is str else -1 for text in texts]
-        places = np.array(numbers, dtype=np.int64)
-    return Cells(np.maximum(places, 0), places >= 0, tuple(table))
-
-
 # --- how columns are declared
 
 
-def number(low: float, high: float, *, steps: int = DEFAULT_STEPS, default: float | None = None) -> Number:
+def _marks(decimal: Any, thousands: Any) -> tuple[str | None, str | None]:
+    """How texts write numbers beside the usual way; None for that way."""
+    if decimal not in (".", ","):
+        raise ValueError(f"decimal must be '.' or ','; got {short_repr(decimal)}")
+    if thousands is not None and thousands not in THOUSANDS:
+        raise ValueError(f"thousands must be one of {', '.join(map(repr, THOUSANDS))}; got {short_repr(thousands)}")
+    if thousands == decimal or (thousands == "." and decimal == ","):
+        raise ValueError(
+            f"decimal={decimal!r} and thousands={thousands!r} are two readings of 1.500, of which a column may have "
+            "either: read the file by userdp.tables.read_csv with these marks"
+        )
+    return (None, None) if (decimal, thousands) == (".", None) else (decimal, thousands)
+
+
+def number(
+    low: float,
+    high: float,
+    *,
+    steps: int = DEFAULT_STEPS,
+    default: float | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+) -> Number:
     """Declare a column of real numbers.
 
     Parameters
@@ -407,6 +476,9 @@ def number(low: float, high: float, *, steps: int = DEFAULT_STEPS, default: floa
     default : float, optional
         What stands for a missing or unreadable value, within the bounds. By default a query leaves out the rows in
         which a column that it uses has none.
+    decimal, thousands : str
+        How texts write numbers, beside the usual way: ``decimal=","`` reads ``1,5``, ``thousands=","`` reads
+        ``1,500``.
 
     Examples
     --------
@@ -419,10 +491,12 @@ def number(low: float, high: float, *, steps: int = DEFAULT_STEPS, default: floa
     chosen = None if default is None else _finite(default, "default")
     if chosen is not None and not below <= chosen <= above:
         raise ValueError(f"default must be from low to high; got {short_repr(default)}")
-    return Number(below, above, int(steps), chosen)
+    return Number(below, above, int(steps), chosen, *_marks(decimal, thousands))
 
 
-def integer(low: int, high: int, *, default: int | None = None) -> Integer:
+def integer(
+    low: int, high: int, *, default: int | None = None, decimal: str = ".", thousands: str | None = None
+) -> Integer:
     """Declare a column of whole numbers.
 
     Parameters
@@ -431,6 +505,8 @@ def integer(low: int, high: int, *, default: int | None = None) -> Integer:
         Public bounds, below 2**53 in absolute value. Whole numbers beyond them are clamped.
     default : int, optional
         What stands for a missing or unreadable value. By default a query leaves out such rows.
+    decimal, thousands : str
+        As for `number`.
 
     Examples
     --------
@@ -444,11 +520,11 @@ def integer(low: int, high: int, *, default: int | None = None) -> Integer:
         raise ValueError(f"low must be below high; got {short_repr(low)} and {short_repr(high)}")
     if default is not None and not low <= default <= high:
         raise ValueError(f"default must be from low to high; got {short_repr(default)}")
-    return Integer(int(low), int(high), None if default is None else int(default))
+    return Integer(int(low), int(high), None if default is None else int(default), *_marks(decimal, thousands))
 
 
 def boolean(*, default: bool | None = None) -> Boolean:
-    """Declare a column of bools; 0 and 1 are read as such.
+    """Declare a column of bools; 0 and 1, and the words for true and false that databases take, are read as such.
 
     Examples
     --------
@@ -460,50 +536,98 @@ def boolean(*, default: bool | None = None) -> Boolean:
     return Boolean(None if default is None else bool(default))
 
 
-def category(values: Sequence[int | str], *, default: int | str | None = None) -> Category:
+def category(values: Sequence[int | str], *, default: int | str | None = None, written: bool = False) -> Category:
     """Declare a column whose values are of a public list.
 
     Parameters
     ----------
     values : sequence of int or str
-        All of them, also those that nobody has: do not take them from the data.
+        All of them, also those that nobody has: do not take them from the data. Cells are compared by their one text
+        (docs/reading.md), so that "02139" stands for 2139 too.
     default : int or str, optional
         The value that stands for what is not in the list. By default a query leaves out such rows.
+    written : bool
+        Promise that the column was read as texts, so that "007" and "7" are two values.
 
     Examples
     --------
     >>> category(["full", "part", "none"], default="none")
     Category(values=('full', 'part', 'none'), default='none')
     """
-    listed = category_values(values, "values")
+    spelling = _spelling(written)
+    listed = category_values(values, "values", spelling)
     if default is not None and default not in listed:
         raise ValueError(f"default must be one of the values; got {short_repr(default)}")
-    return Category(listed, None if default is None else listed[listed.index(default)])
+    return Category(listed, None if default is None else listed[listed.index(default)], spelling)
 
 
-def category_values(values: Any, name: str) -> tuple[int | str, ...]:
-    """A public list of distinct integers and texts."""
+def _spelling(written: Any) -> Spelling:
+    if not isinstance(written, (bool, np.bool_)):
+        raise TypeError(f"written must be True or False; got {short_repr(written)}")
+    return "written" if written else "doubles"
+
+
+def category_values(values: Any, name: str, spelling: Spelling = "doubles") -> tuple[int | str, ...]:
+    """A public list of integers and texts, no two of which are one."""
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
         raise TypeError(f"{name} must be a sequence of integers or texts; got {short_repr(values)}")
     if not 1 <= len(values) <= MOST_CATEGORIES:
         raise ValueError(f"{name} must be from 1 to 2**20 values; got {len(values)}")
-    listed = tuple(_item(value) for value in values)
+    listed = tuple(item_of(value) for value in values)
     if None in listed:
         odd = next(value for value, item in zip(values, listed, strict=True) if item is None)
         raise TypeError(f"{name} must be integers below 2**53 or texts; got {short_repr(odd)}")
-    if len(set(listed)) < len(listed):
-        raise ValueError(f"{name} must be distinct; got {short_repr(first_twice(listed))} twice")
+    check_spelled(listed, name, spelling)  # type: ignore[arg-type]
     return listed  # type: ignore[return-value]
 
 
-def key(kind: type) -> Key:
+def check_spelled(listed: Sequence[int | str], name: str, spelling: Spelling, width: int = 0) -> list[str]:
+    """The texts of a public list of values; refused if two are one, or if one stands for a missing value."""
+    texts = spelled(listed, spelling, width)
+    table: dict[str, int | str] = {}
+    for value, text in zip(listed, texts, strict=True):
+        if text is None:
+            raise ValueError(
+                f"{name}: {short_repr(value)} is no value, as it is empty, stands for a missing one, or has no "
+                "characters that can be shown; leave it out, and pass default= for rows without one"
+            )
+        if text in table:
+            if table[text] == value:
+                raise ValueError(f"{name} must be distinct; got {short_repr(value)} twice")
+            raise ValueError(
+                f"{name}: {short_repr(table[text])} and {short_repr(value)} are one value, since readers make one of "
+                "the other (docs/reading.md): leave one out, or pass written=True in the schema if the column was read "
+                "as texts"
+            )
+        table[text] = value
+    return list(table)
+
+
+def key(
+    kind: type,
+    *,
+    written: bool = False,
+    width: int = 0,
+    format: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+) -> Key:
     """Declare a column to group by of which no list of values is public.
 
     Parameters
     ----------
     kind : int, str, datetime.date or datetime.datetime
-        The type of its values. Integers are below 2**53 in absolute value; times have no zone, and are cut to the
-        microsecond; of a date's column, times count by their day. Other values, and missing ones, are none.
+        The type of its values. Integers are below 2**53 in absolute value; times are in UTC where they had an offset,
+        and cut to the microsecond; of a date's column, times count by their day. Other values, and missing ones, are
+        none.
+    written : bool
+        Of texts: promise that the column was read as texts, so that "007" and "7" are two keys.
+    width : int
+        Of texts: how many digits codes have; "7" is shown as "007" with a width of 3.
+    format : str, optional
+        Of dates and times: how texts write them beside the ISO form, such as "%m/%d/%Y"; of %Y %y %m %d %H %M %S %f %z.
+    decimal, thousands : str
+        Of integers: as for `number`.
 
     Examples
     --------
@@ -512,19 +636,51 @@ def key(kind: type) -> Key:
     """
     if kind not in (int, str, datetime.date, datetime.datetime):
         raise TypeError(f"kind must be int, str, datetime.date or datetime.datetime; got {short_repr(kind)}")
-    return Key(kind)
+    spelling, marks = _spelling(written), _marks(decimal, thousands)
+    if not is_integer(width) or not 0 <= width <= MOST_WIDTH:
+        raise ValueError(f"width must be an int from 0 to {MOST_WIDTH}; got {short_repr(width)}")
+    for name, given, of in (
+        ("written", bool(written), (str,)),
+        ("width", bool(width), (str,)),
+        ("format", format is not None, (datetime.date, datetime.datetime)),
+        ("decimal and thousands", marks != (None, None), (int,)),
+    ):
+        if given and kind not in of:
+            raise ValueError(f"{name}: is not for key({kind.__name__})")
+    if written and width:
+        raise ValueError("width fills numbers with zeros, and written=True leaves texts as they are; pass one of them")
+    return Key(kind, spelling, int(width), _format(format), *marks)
+
+
+def _format(format: Any) -> str | None:
+    """A form of times in texts, checked."""
+    if format is None:
+        return None
+    if not isinstance(format, str):
+        raise TypeError(f"format must be a text such as '%m/%d/%Y'; got {short_repr(format)}")
+    try:
+        _core.check_time_format(str(format))
+    except ValueError as error:
+        raise ValueError(f"format: {error}; got {short_repr(format)}") from None
+    return str(format)
 
 
 def timestamp(
-    low: datetime.datetime, high: datetime.datetime, *, default: datetime.datetime | None = None
+    low: datetime.datetime,
+    high: datetime.datetime,
+    *,
+    default: datetime.datetime | None = None,
+    format: str | None = None,
 ) -> Timestamp:
-    """Declare a column of times without a time zone.
+    """Declare a column of times; those with an offset are in UTC.
 
     Parameters
     ----------
     low, high : datetime
-        Public bounds, to which times are clamped.
+        Public bounds without a time zone, to which times are clamped.
     default : datetime, optional
+    format : str, optional
+        As for `key`.
 
     Examples
     --------
@@ -539,7 +695,7 @@ def timestamp(
         raise ValueError(f"low must be below high; got {low} and {high}")
     if default is not None and not low <= default <= high:
         raise ValueError(f"default must be from low to high; got {default}")
-    return Timestamp(low, high, default)
+    return Timestamp(low, high, default, _format(format))
 
 
 class Schema(Mapping[str, ColumnType]):

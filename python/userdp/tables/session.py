@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -37,9 +37,10 @@ from userdp.tables.queries import Query
 from userdp.tables.reading import Table as Rows
 from userdp.tables.reading import table_of
 from userdp.tables.release import IN_COMMON, Release, cost_facts, noise_rows, union_facts
-from userdp.tables.rows import KeyValue, Sums, add_up, check_user_column, keys_of_users, read_cells
-from userdp.tables.schema import Key, Schema
+from userdp.tables.rows import KeyValue, Sums, UserColumns, add_up, keys_of_users
+from userdp.tables.schema import Category, Key, Schema
 from userdp.tables.suggestions import Suggestion, bound_of, noise_of, search_of
+from userdp.users.values import READS, Spelling, refused
 
 _T = TypeVar("_T")
 
@@ -48,6 +49,13 @@ WORTHLESS = 2**20
 """A default release does not take what is left where that is below this part of the budget."""
 LEAST_EPSILON = 2.0**-100
 SPENT = "the budget is spent: nothing is left for another release"
+IDS: dict[Spelling, str] = {
+    "doubles": f"{READS['id']}; 5, 5.0 and '05' are one, and so are whole numbers above 2**53 that doubles cannot tell "
+    "apart (exact_ids=True if the column was read as integers or texts)",
+    "digits": f"{READS['id']}; 5, 5.0 and '05' are one, and whole numbers are told apart by all their digits",
+    "written": "texts as they are written, and the digits of numbers",
+}
+"""What is read of a column of ids, in words."""
 FAILED = (
     "the table could not be read to its end. The release is charged all the same, because whether it fails may depend "
     "on the data; why it failed is not shown for the same reason"
@@ -72,6 +80,7 @@ class Plan(Shown):
     noise: Allotment
     n_users: int | None
     neighbors: Neighbors
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cost(self) -> PrivacyCost:
@@ -153,6 +162,7 @@ class Plan(Shown):
             notes.append(
                 "The error of a quantile is one in its share of users, about 4 ln(candidates) / (epsilon users)."
             )
+        facts += [Fact(name, text) for name, text in self.reads.items()]
         return [Section("Plan of a release", facts=[("", facts)], tables=tables, notes=notes, headline=facts[:2])]
 
     def _hopeless(self) -> list[str]:
@@ -186,11 +196,13 @@ class Session:
     Parameters
     ----------
     frame : data frame
-        Of pandas, polars (lazy ones too), pyarrow (tables, datasets, lists of batches) or Dask. It is read anew by each
-        release, and only the columns that the release uses.
-    user : str
-        The column of user ids: integers or texts. Rows without an id belong to nobody and are left out. What is
-        protected are all rows of one id: if a person has several ids, that is less than the person.
+        Of pandas, polars (lazy ones too), pyarrow (tables, datasets, lists of batches) or Dask, a relation of DuckDB, a
+        table of Ibis, a file by `read_csv`, or a dict of columns. It is read anew by each release, and only the columns
+        that the release uses. How values are read: docs/reading.md.
+    user : str or list of str
+        The column of user ids, or several whose values together are an id. 5, 5.0 and "05" are one id. Rows without an
+        id belong to nobody and are left out. What is protected are all rows of one id: if a person has several ids,
+        that is less than the person, and if people share one, they are protected together.
     schema : Schema
         The columns that queries may use, with their public types and bounds.
     epsilon, delta : privacy parameters
@@ -210,6 +222,12 @@ class Session:
         Public: for plans, how many users there are about.
     ledger : PrivacyLedger, optional
         In place of epsilon, delta and composition: a ledger that other releases of the same users share.
+    exact_ids : bool
+        Promise that the column of ids has been of integers, or of texts, from the start. Then whole numbers above 2**53
+        are told apart by all their digits; so they are in Arrow, polars and databases without a promise. Otherwise a
+        missing value of one person could have made doubles of all.
+    written_ids : bool
+        Promise that the column of ids was read as texts, so that "007" and "7" are two people.
     memory : int
         About how many bytes a release may fill with rows before it goes on in a temporary file without a name.
     directory : str, optional
@@ -240,7 +258,7 @@ class Session:
         self,
         frame: Any,
         *,
-        user: str,
+        user: str | Sequence[str],
         schema: Schema,
         epsilon: Epsilon | None = None,
         delta: Delta = 0,
@@ -249,6 +267,8 @@ class Session:
         added_delta: Delta | None = None,
         n_users: int | None = None,
         ledger: PrivacyLedger | None = None,
+        exact_ids: bool = False,
+        written_ids: bool = False,
         memory: int = MEMORY,
         directory: str | None = None,
     ) -> None:
@@ -256,24 +276,41 @@ class Session:
             raise TypeError(f"schema must be a Schema; got {short_repr(schema)}")
         relation = check_neighbors(neighbors)
         self._table = table_of(frame)
-        if not isinstance(user, str) or user not in self._table.names:
-            raise ValueError(f"user={user!r} is no column of the frame, whose columns are {_names(self._table)}")
+        columns = _user_columns(user)
+        for name, given in (("exact_ids", exact_ids), ("written_ids", written_ids)):
+            if not isinstance(given, bool):
+                raise TypeError(f"{name} must be True or False; got {short_repr(given)}")
+        for name in columns:
+            if name not in self._table.names:
+                raise ValueError(f"user={name!r} is no column of the frame, whose columns are {_names(self._table)}")
+            if name in schema:
+                raise ValueError(
+                    f"schema: {name!r} is the column of user ids, of which nothing is released; leave it out"
+                )
         missing = next((name for name in schema if name not in self._table.names), None)
         if missing is not None:
             raise ValueError(f"schema: {missing!r} is no column of the frame, whose columns are {_names(self._table)}")
-        if user in schema:
-            raise ValueError(f"schema: {user!r} is the column of user ids, of which nothing is released; leave it out")
-        heads = self._table.heads([*schema, user])
-        kinds = {check_user_column(head, user) for head in heads}
-        if len(kinds - {"object"}) > 1:
-            raise TypeError(
-                f"user={user!r} is of several types in the batches ({', '.join(sorted(kinds))}): an id would be "
-                "another user where it is of another type; convert the batches to one"
-            )
+        twice = next((name for name in (*columns, *schema) if self._table.names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"frame has several columns of the name {twice!r}; rename them")
+        heads = self._table.heads([*schema, *columns])
         for head in heads:
+            for name in columns:
+                if name not in head:
+                    raise ValueError(f"user={name!r}: a file of the dataset has no such column")
+                error = refused(head[name], f"user={name!r}", "id", "ids")
+                if error is not None:
+                    raise error
             for name, kind in schema.items():
-                read_cells(head, name, kind)
-        self._user, self._schema, self._memory, self._directory = user, schema, memory, directory
+                if name in head:
+                    kind.read(head[name], name)
+        # Digits beyond doubles tell values apart only where no value can have made doubles of them.
+        exact = {name for name in (*schema, *columns) if all(name not in one or one[name].declared for one in heads)}
+        digits = exact_ids or exact.issuperset(columns)
+        spelling: Spelling = "written" if written_ids else "digits" if digits else "doubles"
+        resolved = {name: _spelled(kind, name in exact) for name, kind in schema.items()}
+        self._user, self._schema = UserColumns(columns, spelling), Schema(resolved)
+        self._memory, self._directory = memory, directory
         self._n_users = None if n_users is None else check_count(n_users, "n_users")
         self.neighbors: Neighbors = relation
         self.ledger = _ledger(schema, epsilon, delta, relation, composition, added_delta, ledger)
@@ -293,7 +330,8 @@ class Session:
 
     def __repr__(self) -> str:
         columns = ", ".join(self._schema)
-        return f"Session(user={self._user!r}, columns: {columns}; neighbors={self.neighbors!r})\n{self.ledger!r}"
+        user = self._user.columns[0] if len(self._user.columns) == 1 else list(self._user.columns)
+        return f"Session(user={user!r}, columns: {columns}; neighbors={self.neighbors!r})\n{self.ledger!r}"
 
     def plan(
         self,
@@ -323,7 +361,8 @@ class Session:
         budget = self._budget(query, epsilon, delta, rho, mu2)
         meant, noise = self._meant(query, budget)
         users = self._n_users if n_users is None else check_count(n_users, "n_users")
-        return Plan(meant, noise, users, self.neighbors)
+        reads = {"Ids": IDS[self._user.spelling], **_reads(meant, self._schema, self._table)}
+        return Plan(meant, noise, users, self.neighbors, reads)
 
     def release(
         self,
@@ -620,7 +659,8 @@ class Session:
             else "replaced by any others; the list of ids is public"
         )
         meant = plan.query
-        facts = {"Protected": f"all rows of one {self._user!r}, which are {change}"}
+        user = " and ".join(map(repr, self._user.columns))
+        facts = {"Protected": f"all rows of one {user}, which are {change}", "Ids": IDS[self._user.spelling]}
         if self.ledger.composition != "basic":
             # Neither a rho nor a mu2 is a promise by itself.
             facts["Promise"] = (
@@ -645,11 +685,35 @@ class Session:
         for column in dict.fromkeys(meant.used):
             if column not in meant.group:
                 facts[f"Column {column}"] = repr(meant.types[column])
+        facts |= _reads(meant, self._schema, self._table)
         return facts
 
 
 def _names(table: Rows) -> str:
     return ", ".join(map(repr, table.names))
+
+
+def _user_columns(user: Any) -> tuple[str, ...]:
+    """The columns of ids."""
+    columns = (user,) if isinstance(user, str) else tuple(user) if isinstance(user, (list, tuple)) else ()
+    if not 1 <= len(columns) <= 64 or not all(isinstance(name, str) for name in columns):
+        raise TypeError(f"user must be the name of a column, or a list of names; got {short_repr(user)}")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"user: names must be distinct; got {short_repr(user)}")
+    return columns
+
+
+def _spelled(kind: Any, exact: bool) -> Any:
+    """A column's type with all digits, where its values cannot have lost some."""
+    if exact and isinstance(kind, (Category, Key)) and kind.spelling == "doubles":
+        return replace(kind, spelling="digits")
+    return kind
+
+
+def _reads(query: Compiled, schema: Schema, table: Rows) -> dict[str, str]:
+    """What is read of the table's columns, in public sentences."""
+    facts = {f"Read of {name}": schema[name].sentence for name in query.columns}
+    return facts if table.dialect is None else {**facts, "Read by": table.dialect}
 
 
 def _number(value: Fraction | LogRatio) -> Fraction:

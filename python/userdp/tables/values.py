@@ -20,20 +20,19 @@ import numpy.typing as npt
 from userdp.exact.numbers import exact_number, is_integer, short_repr
 from userdp.tables.schema import (
     DEFAULT_STEPS,
-    Array,
     Boolean,
     Category,
     Cells,
     ColumnType,
     Integer,
     Key,
-    Mask,
     Number,
     Timestamp,
     microseconds,
+    spelled,
     time_of,
 )
-from userdp.users.sanitize import LARGEST_WHOLE
+from userdp.users.values import LARGEST_WHOLE, Array, Mask
 
 Plain: TypeAlias = "int | float | str | bool | datetime.date | datetime.datetime"
 
@@ -68,11 +67,12 @@ def words(declared: ColumnType) -> str:
 
 def declaration(declared: ColumnType) -> str:
     """The call that declares this type."""
+    public: list[str]
     if isinstance(declared, Key):
         times = declared.type in (datetime.date, datetime.datetime)
-        return f"key({'datetime.' if times else ''}{declared.type.__name__})"
-    if isinstance(declared, Category):
-        public: list[str] = [repr(list(declared.values))]
+        public = [f"{'datetime.' if times else ''}{declared.type.__name__}"]
+    elif isinstance(declared, Category):
+        public = [repr(list(declared.values))]
     elif isinstance(declared, (Number, Integer, Timestamp)):
         public = [repr(declared.low), repr(declared.high)]
     else:
@@ -82,6 +82,12 @@ def declaration(declared: ColumnType) -> str:
     default = getattr(declared, "default", None)
     if default is not None:
         public.append(f"default={default!r}")
+    if getattr(declared, "spelling", None) == "written":
+        public.append("written=True")
+    for name, usual in (("width", 0), ("format", None), ("decimal", None), ("thousands", None)):
+        given = getattr(declared, name, usual)
+        if given != usual:
+            public.append(f"{name}={given!r}")
     return f"{declared.kind}({', '.join(public)})"
 
 
@@ -143,7 +149,7 @@ def canonical(cells: Cells, declared: ColumnType) -> Cells:
     valid = cells.valid
     if kind_of(declared) == "date":
         valid = valid & (cells.values >= _DAYS[0]) & (cells.values <= _DAYS[1])
-    return settled(cells.values, valid, cells.texts)
+    return replace(settled(cells.values, valid, cells.texts), status=cells.status)
 
 
 def constant(value: Plain, declared: ColumnType, n_rows: int) -> Cells:
@@ -292,7 +298,7 @@ def common(first: ColumnType, second: ColumnType, what: str) -> ColumnType:
     if set(kinds) == {"category", "text"}:
         held = first if isinstance(first, Category) else second
         if all(isinstance(value, str) for value in _values(held)):
-            return Key(str)
+            return second if held is first else first
     if kinds[0] == kinds[1]:
         if isinstance(first, Timestamp) and isinstance(second, Timestamp):
             return Timestamp(min(first.low, second.low), max(first.high, second.high))
@@ -315,7 +321,13 @@ def _common_numbers(first: ColumnType, second: ColumnType) -> ColumnType:
 
 
 def _common_categories(first: Category, second: Category) -> Category:
-    return Category(tuple(dict.fromkeys((*first.values, *second.values))))
+    """All values of both, each once by its text; a value is shown as the first has it."""
+    spelling = first.spelling if first.spelling != "doubles" else second.spelling
+    listed: dict[str | None, int | str] = {}
+    both = (*first.values, *second.values)
+    for value, text in zip(both, spelled(both, spelling), strict=True):
+        listed.setdefault(text, value)
+    return Category(tuple(listed.values()), spelling=spelling)
 
 
 def converters(source: ColumnType, target: ColumnType) -> tuple[Callable[[Cells], Cells], Callable[[Any], Any]]:
@@ -325,21 +337,27 @@ def converters(source: ColumnType, target: ColumnType) -> tuple[Callable[[Cells]
     if isinstance(target, Category):
         if isinstance(source, Integer):
             value = source.low
-            at = target.values.index(value)
+            at = int(places_in([value], target)[0])
             return (lambda cells: Cells(np.full(len(cells), at, dtype=np.int64), cells.valid)), _same
         if isinstance(source, Category) and source.values != target.values:
             places = places_in(source.values, target)
-            return (lambda cells: Cells(places[cells.values], cells.valid)), _same
-    if kind_of(target) == "text" and isinstance(source, Category):
-        listed = tuple(map(str, source.values))
-        return (lambda cells: Cells(cells.values, cells.valid, listed)), _same
+            own = {value: target.values[at] for value, at in zip(source.values, places.tolist(), strict=True)}
+            return (lambda cells: Cells(places[cells.values], cells.valid)), own.__getitem__
+    if isinstance(target, Key) and kind_of(target) == "text" and isinstance(source, Category):
+        texts = spelled(source.values, target.spelling, target.width)
+        # A public text that stands for a missing value equals none.
+        listed = tuple("" if text is None else text for text in texts)
+        known = dict(zip(source.values, listed, strict=True))
+        return (lambda cells: Cells(cells.values, cells.valid, listed)), known.__getitem__
     return _same, _same
 
 
 def places_in(values: Sequence[object], target: Category) -> npt.NDArray[np.int64]:
     """Where values are in a category's list; -1 for those that are not."""
-    table: dict[object, int] = {value: at for at, value in enumerate(target.values)}
-    return np.array([table.get(value, -1) for value in values], dtype=np.int64)
+    exact = {value: at for at, value in enumerate(target.values)}
+    texts = spelled(list(values), target.spelling)  # type: ignore[arg-type]
+    found = (exact.get(value, target.places.get(text or "", -1)) for value, text in zip(values, texts, strict=True))  # type: ignore[call-overload]
+    return np.fromiter(found, dtype=np.int64, count=len(texts))
 
 
 def _same(value: Any) -> Any:

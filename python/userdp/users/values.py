@@ -97,8 +97,8 @@ def refused(column: Column, name: str, kind: str, needed: str) -> TypeError | No
         return None
     cure = f"; {_CURES[column.family]}" if column.family in _CURES else ""
     return TypeError(
-        f"{name} is of type {column.dtype}, and {needed} can be read of none of its values: it reads {READS[kind]}{cure} "
-        "(docs/reading.md)"
+        f"{name} is of type {column.dtype}, and {needed} can be read of none of its values: it reads {READS[kind]}"
+        f"{cure} (docs/reading.md)"
     )
 
 
@@ -146,7 +146,7 @@ def taken(value: Any) -> Form:
     """
     kind = type(value)
     reader = _readers().get(id(kind))
-    if reader is None:
+    if reader is None and kind is not getattr(sys.modules.get("pyarrow"), "MonthDayNano", None):
         reader = next((_BASES[base] for base in _MRO(kind) if base in _BASES), None)
     if reader is None:
         return _ODD
@@ -232,7 +232,7 @@ def _of_datetime(value: Any) -> Form:
 
 def _offset(zone: Any, day: datetime.date, clock: tuple[int, int, int, int], value: Any) -> int | None:
     """How many microseconds a zone is before UTC, of the zones that are known by their class."""
-    if any(base.__module__ == "pytz.tzinfo" and base.__name__ == "BaseTzInfo" for base in _MRO(type(zone))):
+    if _of_pytz(type(zone)):
         offset = zone._utcoffset
     elif known_zone(zone):
         offset = zone.utcoffset(datetime.datetime(day.year, day.month, day.day, *clock, zone, fold=_FOLD(value)))
@@ -242,20 +242,25 @@ def _offset(zone: Any, day: datetime.date, clock: tuple[int, int, int, int], val
 
 
 _ZONES = {
-    ("datetime", "timezone"),
-    ("zoneinfo", "ZoneInfo"),
-    *(("dateutil.tz.tz", name) for name in ("tzutc", "tzoffset", "tzfile", "tzlocal", "tzrange", "tzstr")),
-    *(("psycopg2.tz", name) for name in ("FixedOffsetTimezone", "LocalTimezone")),
+    "datetime": ("timezone",),
+    "zoneinfo": ("ZoneInfo",),
+    "dateutil.tz": ("tzutc", "tzoffset", "tzfile", "tzlocal", "tzrange", "tzstr"),
+    "psycopg2.tz": ("FixedOffsetTimezone", "LocalTimezone"),
 }
 
 
 def known_zone(zone: Any) -> bool:
     """Whether the class of a zone is one whose times are read."""
     kind = type(zone)
-    if any((base.__module__, base.__name__) == ("pytz.tzinfo", "BaseTzInfo") for base in _MRO(kind)):
+    if _of_pytz(kind):
         return True
-    name = (kind.__module__, kind.__qualname__)
-    return name in _ZONES and getattr(sys.modules.get(name[0]), name[1], None) is kind
+    return any(getattr(sys.modules.get(owner), name, None) is kind for owner, names in _ZONES.items() for name in names)
+
+
+def _of_pytz(kind: type) -> bool:
+    """Whether a zone is of pytz, where each is a class of its own."""
+    base = getattr(sys.modules.get("pytz.tzinfo"), "BaseTzInfo", None)
+    return base is not None and base in _MRO(kind)
 
 
 def _of_hours(value: Any) -> Form:
@@ -405,12 +410,19 @@ def _readers() -> dict[int, Callable[[Any], Form]]:
 
 def of_objects(values: Sequence[Any], dtype: str = "object", family: Family | None = None) -> Column:
     """A column of objects, each read by what it is."""
-    return Column(_core.Column.objects(values if type(values) is list else list(values), taken), dtype, family)
+    return Column(_core.Column.objects(_vector(values), taken), dtype, family)
 
 
 def of_forms(forms: Sequence[Form]) -> _core.Column:
     """Cells of values that were taken apart."""
-    return _core.Column.objects([_Taken(form) for form in forms], lambda held: held.form)
+    return _core.Column.objects(_vector([_Taken(form) for form in forms]), lambda held: held.form)
+
+
+def _vector(values: Any) -> npt.NDArray[Any]:
+    """A vector of objects; NumPy asks nothing of them, as it does where arrays are made of lists."""
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values)
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 @dataclass(frozen=True)
@@ -429,7 +441,7 @@ def of_array(values: Array, family: Family | None = None, *, missing: Mask | Non
     values = np.asarray(values)
     dtype, kind = str(values.dtype), values.dtype.kind
     if kind in "OUSTc":
-        objects = as_objects(values)
+        objects: Any = values if kind == "O" else as_objects(values)
         if missing is not None:
             objects = [None if gone else value for value, gone in zip(objects, missing.tolist(), strict=True)]
         return of_objects(objects, dtype, family)
@@ -454,7 +466,7 @@ def _typed(values: Array, missing: Mask | None) -> _core.Column:
     return _core.Column.unreadable(len(values))
 
 
-def _as(values: Array, dtype: Any) -> Array:
+def _as(values: Array, dtype: Any) -> Any:
     return np.ascontiguousarray(values.astype(dtype, copy=False))
 
 
@@ -474,6 +486,11 @@ def _one(vector: Array, place: int) -> Any:
         return vector[place : place + 1].tolist()[0]
     except Exception:  # the one text that is none
         return None
+
+
+def head(dtype: str, family: Family) -> Column:
+    """A column of a declared type, without rows."""
+    return Column(_core.Column.unreadable(0), dtype, family)
 
 
 def gone(count: int, dtype: str = "null", family: Family | None = "null") -> Column:
@@ -519,7 +536,7 @@ def _of_extension(dtype: Any, array: Any, series: Any) -> _core.Column:
     if isinstance(dtype, pandas.SparseDtype):
         return of_array(np.asarray(array)).cells
     if isinstance(dtype, pandas.StringDtype) and dtype.storage == "python":
-        return of_objects(list(array.to_numpy(dtype=object))).cells
+        return of_objects(array.to_numpy(dtype=object)).cells
     if isinstance(dtype, (pandas.StringDtype, pandas.ArrowDtype)):
         return of_arrow(array.__arrow_array__()).cells
     kind = getattr(dtype, "kind", "")
@@ -642,7 +659,7 @@ def _missing(array: Any) -> Mask | None:
     ].astype(np.bool_)
 
 
-def _fixed(array: Any, dtype: Any) -> Array:
+def _fixed(array: Any, dtype: Any) -> Any:
     """The values of a column whose values have one length; of rows without one whatever stands there."""
     if not len(array):
         return np.zeros(0, dtype=dtype)
@@ -753,7 +770,7 @@ def _of_polars_texts(series: Any, *, binary: bool) -> _core.Column:
     except ModuleNotFoundError:
         if not binary:
             series = series.cast(polars.String)
-        return of_objects(list(series.to_numpy())).cells
+        return of_objects(series.to_numpy()).cells
     return of_arrow(series.to_arrow()).cells
 
 

@@ -5,8 +5,8 @@
 //! * ground: [`error`], [`memory`] (allocations that are refused and not fatal), [`control`] (cancel, progress), [`exact`] (integers, rationals, enclosures of e^x and ln x,
 //!   privacy levels)
 //! * 1: [`simd`] (numeric kernels), [`ct`] (constant-time primitives), [`pmf`] (validated finite distributions), [`rng`]
-//!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`reading`] (what cells of tables are read as), [`subsets`] (subsets and
-//!   count vectors by rank)
+//!   (uniform random integers), [`public`] (random bits by address, from a published seed), [`subsets`] (subsets and
+//!   count vectors by rank), [`reading`] (what cells of tables are read as, and cells of files)
 //! * 2: [`composition`] (privacy loss distributions and their products, from both sides), [`divergence`] (hockey-stick and
 //!   the rest, decided comparisons, e^epsilon at delta), [`sampler`] (certified
 //!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where distributions overlap)

@@ -6,7 +6,7 @@
 //! number, and nothing that is read asks which of these a cell was.
 
 pub mod column;
-
+pub mod csv;
 pub mod numbers;
 pub mod texts;
 pub mod times;
@@ -110,9 +110,8 @@ pub fn number(cell: Cell<'_>, marks: Marks) -> Result<f64, Lack> {
         Cell::Float(value) => Ok(value + 0.0),
         Cell::Decimal(text) => Ok(numbers::double(text.as_bytes())),
         Cell::Text(text) => with_text(text, |bare| texts::number(bare, marks)),
-        Cell::Bytes(bytes) => {
-            unreadable(texts::of_bytes(bytes)).and_then(|text| with_text(text, |bare| texts::number(bare, marks)))
-        }
+        Cell::Bytes(bytes) => unreadable(texts::of_bytes(bytes))
+            .and_then(|text| with_text(text, |bare| texts::number(bare, marks))),
         _ => Err(Lack::Unreadable),
     }
 }
@@ -123,8 +122,13 @@ pub fn number(cell: Cell<'_>, marks: Marks) -> Result<f64, Lack> {
 /// Why there is none.
 #[allow(clippy::cast_possible_truncation)]
 pub fn whole(cell: Cell<'_>, marks: Marks) -> Result<i64, Lack> {
-    let x = number(cell, marks)?;
-    if x.is_finite() && x != x.trunc() { Err(Lack::Unreadable) } else { Ok(x.clamp(-numbers::TOP, numbers::TOP) as i64) }
+    unreadable(whole_of(number(cell, marks)?))
+}
+
+/// The whole number that a double is, saturated at 2^53.
+#[allow(clippy::cast_possible_truncation)]
+pub fn whole_of(x: f64) -> Option<i64> {
+    (x == x.trunc()).then(|| x.clamp(-numbers::TOP, numbers::TOP) as i64)
 }
 
 /// The number of a cell as a whole number from 0 to 2^64 - 1: rounded up, clamped, and with all its digits where it is
@@ -284,8 +288,22 @@ pub fn owner(cells: &[(Cell<'_>, Spelling)], marks: Marks, out: &mut Vec<u8>) ->
 
 /// Puts the tag and the length of what stands from a place on before it.
 fn tag(kind: u8, start: usize, out: &mut Vec<u8>) {
-    let head = format!("1:{}{}:", char::from(kind), out.len() - start);
-    out.splice(start..start, head.bytes());
+    let (mut head, mut at, mut len) = ([0; 24], 24, out.len() - start);
+    at -= 1;
+    head[at] = b':';
+    while {
+        at -= 1;
+        // A digit.
+        head[at] = b'0' + u8::try_from(len % 10).unwrap_or_default();
+        len /= 10;
+        len > 0
+    } {}
+    head[at - 3..at].copy_from_slice(&[b'1', b':', kind]);
+    let head = &head[at - 3..];
+    let end = out.len();
+    out.extend_from_slice(head);
+    out.copy_within(start..end, start + head.len());
+    out[start..start + head.len()].copy_from_slice(head);
 }
 
 /// Writes an identity in the form that hashes take.

@@ -21,6 +21,7 @@ mod local;
 mod matrix;
 mod public;
 mod reading;
+mod reading_csv;
 mod rows;
 mod run;
 mod sampler;
@@ -81,6 +82,8 @@ mod _core {
     use crate::public::{PyPublicSeed, quantized_masses};
     #[pymodule_export]
     use crate::reading::{PyColumn, check_time_format, owner_codes};
+    #[pymodule_export]
+    use crate::reading_csv::PyCsvReader;
     #[pymodule_export]
     use crate::rows::PyRowsOfUsers;
     #[pymodule_export]

@@ -3,10 +3,12 @@
 use crate::{run::run, run::run_short, run::to_python, table::PyTableIndex};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::{
+    PyTypeInfo,
     exceptions::PyValueError,
+    ffi::PyTypeObject,
+    intern,
     prelude::*,
-    sync::PyOnceLock,
-    types::{PyBool, PyBytes, PyDate, PyDateTime, PyFloat, PyInt, PyList, PyString, PyTuple, PyType},
+    types::{PyBool, PyBytes, PyDate, PyDateTime, PyFloat, PyInt, PyString, PyTuple},
 };
 use std::sync::Arc;
 use userdp_core::{
@@ -43,11 +45,14 @@ fn made(values: Values, missing: Missing<'_>, marks: Marks) -> PyResult<PyColumn
 
 /// How texts write numbers: one byte, and one byte or nothing.
 fn marks_of(decimal: &str, thousands: Option<&str>, point: bool) -> PyResult<Marks> {
-    let byte = |text: &str| match text.as_bytes() {
-        [byte] => Ok(*byte),
-        _ => Err(PyValueError::new_err("marks of numbers are single characters")),
+    let wrong = || PyValueError::new_err("marks of numbers are single characters");
+    let [decimal] = decimal.as_bytes() else { return Err(wrong()) };
+    let thousands = match thousands.map(|text| (text.chars().next(), text.chars().count())) {
+        Some((Some(mark), 1)) => Some(mark),
+        None => None,
+        Some(_) => return Err(wrong()),
     };
-    Ok(Marks { decimal: byte(decimal)?, thousands: thousands.map(byte).transpose()?, point })
+    Ok(Marks { decimal: *decimal, thousands, point })
 }
 
 fn spelling_of(spelling: &str) -> PyResult<Spelling> {
@@ -171,20 +176,28 @@ impl PyColumn {
         thousands: Option<&str>,
     ) -> PyResult<Self> {
         let marks = marks_of(decimal, thousands, decimal == ".")?;
-        let values =
-            Values::Texts { bytes: content.as_slice()?.to_vec(), offsets: offsets.as_slice()?.to_vec(), binary };
+        let values = Values::Texts {
+            bytes: content.as_slice()?.to_vec(),
+            offsets: offsets.as_slice()?.to_vec(),
+            binary,
+        };
         made(values, missing, marks)
     }
 
     /// A column of Python's objects. Those of other classes than Python's usual ones are taken apart by a function.
     #[staticmethod]
-    fn objects(py: Python<'_>, values: &Bound<'_, PyList>, taken: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let mut objects = Objects::default();
+    fn objects(
+        py: Python<'_>,
+        values: PyReadonlyArray1<'_, Py<PyAny>>,
+        taken: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let (values, classes) = (values.as_slice()?, Classes::new(py));
+        let mut objects = Objects::with_room(values.len()).map_err(|error| to_python(&error))?;
         for (number, value) in values.iter().enumerate() {
             if number % CHECK_EVERY == 0 {
                 py.check_signals()?;
             }
-            hold(&mut objects, &value, taken)?;
+            hold(&mut objects, value.bind(py), &classes, taken)?;
         }
         made(Values::Objects(objects), None, Marks::default())
     }
@@ -223,6 +236,18 @@ impl PyColumn {
     ) -> PyResult<Rows<'py, f64>> {
         let marks = decimal.map(|decimal| marks_of(decimal, thousands, true)).transpose()?;
         self.run(py, |column, control| column.numbers(marks, control)).map(|found| rows(py, found))
+    }
+
+    /// Whole numbers, saturated at 2**53.
+    #[pyo3(signature = (decimal = None, thousands = None))]
+    fn wholes<'py>(
+        &self,
+        py: Python<'py>,
+        decimal: Option<&str>,
+        thousands: Option<&str>,
+    ) -> PyResult<Rows<'py, i64>> {
+        let marks = decimal.map(|decimal| marks_of(decimal, thousands, true)).transpose()?;
+        self.run(py, |column, control| column.wholes(marks, control)).map(|found| rows(py, found))
     }
 
     /// Whole numbers from 0 to 2**64 - 1 with all their digits: rounded up, and clamped.
@@ -276,6 +301,12 @@ pub(crate) fn owner_codes<'py>(
     let spellings = spellings.iter().map(|one| spelling_of(one)).collect::<PyResult<Vec<_>>>()?;
     let columns: Vec<Arc<Column>> = columns.iter().map(|column| column.0.clone()).collect();
     let len = columns.first().map_or(0, |column| column.len());
+    if let ([column], [spelling]) = (&columns[..], &spellings[..])
+        && let Some((integers, status)) = column.owned_by_integers(*spelling)
+    {
+        let codes = index.codes(py, len, |index, control| index.integers(integers, control))?;
+        return Ok((codes, status.into_pyarray(py)));
+    }
     let read = |control: &Control| -> Result<Owners> {
         let both: Vec<_> = columns.iter().map(Arc::as_ref).zip(spellings.iter().copied()).collect();
         owners(&both, control)
@@ -287,29 +318,62 @@ pub(crate) fn owner_codes<'py>(
 
 // --- objects, by their exact classes
 
+/// The classes that are read here, by their addresses.
+struct Classes {
+    text: *mut PyTypeObject,
+    float: *mut PyTypeObject,
+    whole: *mut PyTypeObject,
+    truth: *mut PyTypeObject,
+    date: *mut PyTypeObject,
+    datetime: *mut PyTypeObject,
+}
+
+impl Classes {
+    fn new(py: Python<'_>) -> Self {
+        Self {
+            text: PyString::type_object_raw(py),
+            float: PyFloat::type_object_raw(py),
+            whole: PyInt::type_object_raw(py),
+            truth: PyBool::type_object_raw(py),
+            date: py.get_type::<PyDate>().as_type_ptr(),
+            datetime: py.get_type::<PyDateTime>().as_type_ptr(),
+        }
+    }
+}
+
 /// Adds an object. What is of no class that is known here goes to a function, which takes it apart.
-fn hold(objects: &mut Objects, value: &Bound<'_, PyAny>, taken: &Bound<'_, PyAny>) -> PyResult<()> {
-    let cell = if value.is_none() {
-        Cell::Missing
-    } else if let Ok(text) = value.cast::<PyString>() {
+fn hold(
+    objects: &mut Objects,
+    value: &Bound<'_, PyAny>,
+    classes: &Classes,
+    taken: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let kind = value.get_type_ptr();
+    let cell = if kind == classes.text || (kind != classes.float && value.is_instance_of::<PyString>()) {
         // Classes made from these are read by what Python keeps of them, and not by methods of theirs.
-        return match text.to_str() {
-            Ok(text) => pushed(objects, Cell::Text(text)),
-            Err(_) => held(objects, &taken.call1((value,))?),
-        };
-    } else if let Ok(number) = value.cast::<PyFloat>() {
-        Cell::Float(number.value())
-    } else if let Ok(truth) = value.cast_exact::<PyBool>() {
-        Cell::Bool(truth.is_true())
-    } else if value.cast::<PyInt>().is_ok() {
+        match value.cast::<PyString>()?.to_str() {
+            Ok(text) => Cell::Text(text),
+            Err(_) => return held(objects, &taken.call1((value,))?),
+        }
+    } else if value.is_none() {
+        Cell::Missing
+    } else if kind == classes.float {
+        Cell::Float(value.cast::<PyFloat>()?.value())
+    } else if kind == classes.truth {
+        Cell::Bool(value.is_truthy()?)
+    } else if kind == classes.whole || value.is_instance_of::<PyInt>() {
         match value.extract::<i64>() {
             Ok(number) => Cell::Whole(i128::from(number)),
             Err(_) => return held(objects, &taken.call1((value,))?),
         }
+    } else if let Ok(number) = value.cast::<PyFloat>() {
+        Cell::Float(number.value())
     } else if let Ok(bytes) = value.cast::<PyBytes>() {
-        return pushed(objects, Cell::Bytes(bytes.as_bytes()));
-    } else if let Some(time) = time_of(value)? {
-        Cell::Time(time)
+        Cell::Bytes(bytes.as_bytes())
+    } else if kind == classes.date {
+        Cell::Time(day_of(value)? * DAY)
+    } else if kind == classes.datetime && value.getattr(intern!(value.py(), "tzinfo"))?.is_none() {
+        Cell::Time(day_of(value)? * DAY + clock_of(value)?)
     } else {
         return held(objects, &taken.call1((value,))?);
     };
@@ -320,31 +384,17 @@ fn pushed(objects: &mut Objects, cell: Cell<'_>) -> PyResult<()> {
     objects.push(cell).map_err(|error| to_python(&error))
 }
 
-/// The microseconds of a date, or of a datetime without a zone, of exactly these classes.
-fn time_of(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+/// The days of a date since 1970.
+fn day_of(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    Ok(value.call_method0(intern!(value.py(), "toordinal"))?.extract::<i64>()? - EPOCH)
+}
+
+/// The microseconds of a datetime in its day.
+fn clock_of(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = value.py();
-    static CLASSES: PyOnceLock<(Py<PyType>, Py<PyType>)> = PyOnceLock::new();
-    let (date, datetime) = CLASSES.get_or_init(py, || {
-        (py.get_type::<PyDate>().unbind(), py.get_type::<PyDateTime>().unbind())
-    });
-    let kind = value.get_type();
-    let clock = kind.is(datetime);
-    if !clock && !kind.is(date) {
-        return Ok(None);
-    }
-    let days = value.call_method0("toordinal")?.extract::<i64>()? - EPOCH;
-    let mut time = 0;
-    if clock {
-        if !value.getattr("tzinfo")?.is_none() {
-            return Ok(None);
-        }
-        for (name, each) in
-            [("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000), ("microsecond", 1)]
-        {
-            time += value.getattr(name)?.extract::<i64>()? * each;
-        }
-    }
-    Ok(Some(days * DAY + time))
+    let part = |name: &Bound<'_, PyString>| value.getattr(name)?.extract::<i64>();
+    let minutes = part(intern!(py, "hour"))? * 60 + part(intern!(py, "minute"))?;
+    Ok((minutes * 60 + part(intern!(py, "second"))?) * 1_000_000 + part(intern!(py, "microsecond"))?)
 }
 
 /// Adds a value by the tuple that it was taken apart to.

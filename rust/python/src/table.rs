@@ -7,7 +7,12 @@ use crate::{
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ndarray::Array2,
 };
-use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes, types::{PyBytes, PyTuple}};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    pybacked::PyBackedBytes,
+    types::{PyBytes, PyTuple},
+};
 use std::{
     path::PathBuf,
     sync::{

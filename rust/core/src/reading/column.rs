@@ -1,15 +1,16 @@
 //! Columns by what they physically are, read value by value.
 
 use super::{
-    Cell, Lack, Owner, Spelling, boolean,
+    Cell, Lack, Owner, Spelling, boolean, number,
     numbers::Marks,
-    number, owner, point, time,
+    owner, point, time,
     times::{self, Format, Unit},
-    write_text,
+    whole, whole_of, write_text,
 };
 use crate::{Error, Result, control::Control, memory::room};
 use hashbrown::HashTable;
 use num_bigint::BigInt;
+use rayon::prelude::*;
 use std::{
     hash::{BuildHasher, RandomState},
     sync::Arc,
@@ -17,6 +18,15 @@ use std::{
 
 /// Rows between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
+
+/// Texts of a column that are told again by all their bytes.
+const KNOWN: usize = 1 << 12;
+
+/// Rows that one thread reads at a time.
+const PIECE: usize = 1 << 12;
+
+/// Fewer rows than this are read by the calling thread.
+const PARALLEL: usize = 1 << 15;
 
 /// Of a row with a value.
 pub const VALUE: u8 = 0;
@@ -48,7 +58,8 @@ enum Held {
     Bytes(Span),
     Time(i64),
     Clock(i64),
-    Period(Span, Option<i64>),
+    /// The number of a period.
+    Period(usize),
     /// So many of the parts, from a place on.
     Tuple(Span),
 }
@@ -58,6 +69,7 @@ enum Held {
 pub struct Objects {
     values: Vec<Held>,
     parts: Vec<Held>,
+    periods: Vec<(Span, Option<i64>)>,
     bytes: Vec<u8>,
 }
 
@@ -104,6 +116,14 @@ pub enum Taken {
 }
 
 impl Objects {
+    /// No values yet, and room for so many.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn with_room(count: usize) -> Result<Self> {
+        Ok(Self { values: room("values", count)?, ..Self::default() })
+    }
+
     /// Adds a cell.
     ///
     /// # Errors
@@ -178,7 +198,12 @@ impl Objects {
             Cell::Bytes(bytes) => Held::Bytes(self.copy(bytes)?),
             Cell::Time(time) => Held::Time(time),
             Cell::Clock(time) => Held::Clock(time),
-            Cell::Period(text, time) => Held::Period(self.copy(text.as_bytes())?, time),
+            Cell::Period(text, time) => {
+                let text = self.copy(text.as_bytes())?;
+                self.periods.try_reserve(1).map_err(no_memory)?;
+                self.periods.push((text, time));
+                Held::Period(self.periods.len() - 1)
+            }
         })
     }
 
@@ -210,7 +235,10 @@ impl Objects {
             Held::Bytes(bytes) => Cell::Bytes(self.at(bytes)),
             Held::Time(time) => Cell::Time(time),
             Held::Clock(time) => Cell::Clock(time),
-            Held::Period(text, time) => Cell::Period(self.text_at(text), time),
+            Held::Period(number) => {
+                let (text, time) = self.periods[number];
+                Cell::Period(self.text_at(text), time)
+            }
             Held::Tuple(span) => Cell::Tuple(Parts { objects: self, span }),
         }
     }
@@ -296,6 +324,33 @@ pub struct Owners {
     pub status: Vec<u8>,
 }
 
+/// Hashes by keys of their own for every column: nobody can choose texts that collide, which would only take longer.
+struct Hashing([u64; 2]);
+
+impl Default for Hashing {
+    fn default() -> Self {
+        let keys = RandomState::new();
+        Self([keys.hash_one(0_u8), keys.hash_one(1_u8) | 1])
+    }
+}
+
+impl Hashing {
+    #[allow(clippy::cast_possible_truncation)]
+    fn hash(&self, text: &[u8]) -> u64 {
+        let Self([first, second]) = *self;
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let (words, rest) = text.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let start = fold(text.len() as u64 ^ first, second);
+        let mixed = words.iter().fold(start, |mixed, word| fold(mixed ^ u64::from_le_bytes(*word), second));
+        fold(mixed ^ u64::from_le_bytes(last), first | 1)
+    }
+}
+
 fn no_memory<E>(_: E) -> Error {
     Error::memory("values: there is no memory for the values of a column")
 }
@@ -318,7 +373,10 @@ impl Column {
         match &values {
             Values::Texts { bytes, offsets, .. } => {
                 let inside = offsets.first().is_some_and(|&first| first >= 0)
-                    && offsets.last().and_then(|&last| usize::try_from(last).ok()).is_some_and(|last| last <= bytes.len())
+                    && offsets
+                        .last()
+                        .and_then(|&last| usize::try_from(last).ok())
+                        .is_some_and(|last| last <= bytes.len())
                     && offsets.is_sorted();
                 if !inside {
                     return wrong("offsets", "must not decrease, and be from 0 to the length of the bytes");
@@ -345,9 +403,10 @@ impl Column {
     pub fn len(&self) -> usize {
         match &self.values {
             Values::Bools(values) => values.len(),
-            Values::Integers(values) | Values::Times(values, _) | Values::Clocks(values, _) | Values::Coded(values, _) => {
-                values.len()
-            }
+            Values::Integers(values)
+            | Values::Times(values, _)
+            | Values::Clocks(values, _)
+            | Values::Coded(values, _) => values.len(),
             Values::Unsigned(values) => values.len(),
             Values::Floats(values) => values.len(),
             Values::Decimals { bytes, width, .. } => bytes.len() / width,
@@ -365,7 +424,7 @@ impl Column {
 
     /// Calls a function with the cell of a row.
     fn with_cell<R>(&self, row: usize, then: impl FnOnce(Cell<'_>) -> R) -> R {
-        if self.missing.as_ref().is_some_and(|missing| missing[row]) {
+        if self.is_missing(row) {
             return then(Cell::Missing);
         }
         match &self.values {
@@ -375,8 +434,12 @@ impl Column {
             Values::Floats(values) if values[row].is_nan() => then(Cell::Missing),
             Values::Floats(values) => then(Cell::Float(values[row])),
             Values::Times(values, _) if values[row] == i64::MIN => then(Cell::Missing),
-            Values::Times(values, unit) => then(times::instant(values[row], *unit).map_or(Cell::Odd, Cell::Time)),
-            Values::Clocks(values, unit) => then(times::clock(values[row], *unit).map_or(Cell::Odd, Cell::Clock)),
+            Values::Times(values, unit) => {
+                then(times::instant(values[row], *unit).map_or(Cell::Odd, Cell::Time))
+            }
+            Values::Clocks(values, unit) => {
+                then(times::clock(values[row], *unit).map_or(Cell::Odd, Cell::Clock))
+            }
             Values::Decimals { bytes, width, scale } => {
                 let unscaled = BigInt::from_signed_bytes_le(&bytes[row * width..][..*width]);
                 let text = format!("{unscaled}e{}", -i64::from(*scale));
@@ -409,7 +472,7 @@ impl Column {
         }
     }
 
-    /// Reads all rows by one rule; each value of a list of categories once.
+    /// Reads all rows by one rule, in their order; each value of a list of categories once.
     fn read<T: Copy + Default>(
         &self,
         control: &Control,
@@ -428,17 +491,9 @@ impl Column {
             Values::Coded(codes, of) => {
                 let (values, lacks) = of.read(control, rule)?;
                 for (row, &code) in codes.iter().enumerate() {
-                    let gone = self.missing.as_ref().is_some_and(|missing| missing[row]);
-                    match usize::try_from(code) {
-                        Ok(code) if !gone => {
-                            found.push(values[code]);
-                            status.push(lacks[code]);
-                        }
-                        _ => {
-                            found.push(T::default());
-                            status.push(MISSING);
-                        }
-                    }
+                    let code = usize::try_from(code).ok().filter(|_| !self.is_missing(row));
+                    found.push(code.map_or_else(T::default, |code| values[code]));
+                    status.push(code.map_or(MISSING, |code| lacks[code]));
                 }
             }
             _ => {
@@ -455,6 +510,46 @@ impl Column {
         Ok((found, status))
     }
 
+    /// As [`Column::read`], by several threads where each cell is read by itself.
+    fn read_apart<T: Copy + Default + Send>(
+        &self,
+        control: &Control,
+        rule: &(dyn Fn(Cell<'_>) -> std::result::Result<T, Lack> + Sync),
+    ) -> Result<ReadRows<T>> {
+        if self.len() < PARALLEL || matches!(self.values, Values::Joined(_) | Values::Coded(..)) {
+            return self.read(control, &mut |cell| rule(cell));
+        }
+        let (mut found, mut status) = (room("values", self.len())?, room("values", self.len())?);
+        found.resize(self.len(), T::default());
+        status.resize(self.len(), VALUE);
+        let pieces = found.par_chunks_mut(PIECE).zip(status.par_chunks_mut(PIECE)).enumerate();
+        pieces.try_for_each(|(piece, (found, status))| {
+            control.check()?;
+            for (at, (value, lack)) in found.iter_mut().zip(status).enumerate() {
+                let (read, why) = status_of(self.with_cell(piece * PIECE + at, rule));
+                (*value, *lack) = (read.unwrap_or_default(), why);
+            }
+            Ok(())
+        })?;
+        Ok((found, status))
+    }
+
+    fn is_missing(&self, row: usize) -> bool {
+        self.missing.as_ref().is_some_and(|missing| missing[row])
+    }
+
+    /// Values of one machine type that need no look at each cell; those of rows without one are the default.
+    fn usual<T: Copy + Default>(&self, len: usize, value: impl Fn(usize) -> Option<T>) -> ReadRows<T> {
+        let lack = |row: usize, found: Option<T>| u8::from(found.is_none() || self.is_missing(row));
+        let mut status = vec![VALUE; len];
+        let found = (0..len).map(|row| {
+            let found = value(row);
+            status[row] = lack(row, found);
+            if status[row] == VALUE { found.unwrap_or_default() } else { T::default() }
+        });
+        (found.collect(), status)
+    }
+
     fn marks_of(&self, given: Option<Marks>) -> Marks {
         given.unwrap_or(self.marks)
     }
@@ -466,22 +561,38 @@ impl Column {
     #[allow(clippy::cast_precision_loss)]
     pub fn numbers(&self, marks: Option<Marks>, control: &Control) -> Result<ReadRows<f64>> {
         let marks = self.marks_of(marks);
-        // The usual ones without a look at each cell.
-        let usual: Option<Vec<f64>> = match &self.values {
-            Values::Integers(values) => Some(values.iter().map(|&value| value as f64).collect()),
-            Values::Unsigned(values) => Some(values.iter().map(|&value| value as f64).collect()),
-            Values::Floats(values) => Some(values.iter().map(|&value| value + 0.0).collect()),
-            _ => None,
-        };
-        let Some(mut found) = usual else {
-            return self.read(control, &mut |cell| number(cell, marks));
-        };
-        let mut status: Vec<u8> = found.iter().map(|value| u8::from(value.is_nan())).collect();
-        for (row, _) in self.missing.iter().flatten().enumerate().filter(|(_, gone)| **gone) {
-            (found[row], status[row]) = (0.0, MISSING);
-        }
-        found.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = 0.0);
-        Ok((found, status))
+        Ok(match &self.values {
+            Values::Integers(values) => self.usual(values.len(), |row| Some(values[row] as f64)),
+            Values::Floats(values) => {
+                self.usual(values.len(), |row| (!values[row].is_nan()).then_some(values[row] + 0.0))
+            }
+            _ => self.read_apart(control, &|cell| number(cell, marks))?,
+        })
+    }
+
+    /// Whole numbers of all rows, saturated at 2^53.
+    ///
+    /// # Errors
+    /// As [`Column::numbers`].
+    pub fn wholes(&self, marks: Option<Marks>, control: &Control) -> Result<ReadRows<i64>> {
+        let marks = self.marks_of(marks);
+        Ok(match &self.values {
+            // As doubles: those beyond 2^53 round to it or are saturated.
+            Values::Integers(values) => {
+                self.usual(values.len(), |row| Some(values[row].clamp(-(1 << 53), 1 << 53)))
+            }
+            Values::Floats(values) => {
+                let (found, mut status) = self.usual(values.len(), |row| whole_of(values[row]));
+                let odd = |row: usize| !self.is_missing(row) && !values[row].is_nan();
+                status
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(row, lack)| **lack == MISSING && odd(*row))
+                    .for_each(|(_, lack)| *lack = UNREADABLE);
+                (found, status)
+            }
+            _ => self.read_apart(control, &|cell| whole(cell, marks))?,
+        })
     }
 
     /// Whole numbers from 0 to 2^64 - 1 with all their digits.
@@ -489,7 +600,7 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn points(&self, control: &Control) -> Result<ReadRows<u64>> {
-        self.read(control, &mut point)
+        self.read_apart(control, &point)
     }
 
     /// Whether each row says true.
@@ -497,7 +608,10 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn booleans(&self, control: &Control) -> Result<ReadRows<bool>> {
-        self.read(control, &mut |cell| boolean(cell))
+        match &self.values {
+            Values::Bools(values) => Ok(self.usual(values.len(), |row| Some(values[row]))),
+            _ => self.read_apart(control, &boolean),
+        }
     }
 
     /// Microseconds since 1970.
@@ -505,7 +619,30 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn times(&self, format: Option<&Format>, control: &Control) -> Result<ReadRows<i64>> {
-        self.read(control, &mut |cell| time(cell, format))
+        match &self.values {
+            Values::Times(values, unit) if format.is_none() => {
+                let gone = |row: usize| self.is_missing(row) || values[row] == i64::MIN;
+                let (found, mut status) = self.usual(values.len(), |row| {
+                    times::instant(values[row], *unit).filter(|_| values[row] != i64::MIN)
+                });
+                status
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(row, lack)| **lack == MISSING && !gone(*row))
+                    .for_each(|(_, lack)| *lack = UNREADABLE);
+                Ok((found, status))
+            }
+            _ => self.read_apart(control, &|cell| time(cell, format)),
+        }
+    }
+
+    /// The integers whose digits are the identities of all rows, and which rows have one; nothing where some might have
+    /// another form.
+    pub fn owned_by_integers(&self, spelling: Spelling) -> Option<(&[i64], Vec<u8>)> {
+        let Values::Integers(values) = &self.values else { return None };
+        let exact = spelling != Spelling::Doubles;
+        let plain = exact || values.iter().all(|value| value.unsigned_abs() < 1 << 53);
+        plain.then(|| (&values[..], (0..values.len()).map(|row| u8::from(self.is_missing(row))).collect()))
     }
 
     /// The texts of all rows, each once.
@@ -513,12 +650,14 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn texts(&self, spelling: Spelling, control: &Control) -> Result<Interned> {
-        let (hashing, mut table) = (RandomState::new(), HashTable::<u32>::new());
+        let (hashing, mut table) = (Hashing::default(), HashTable::<u32>::new());
         let (mut list, mut text) = (Vec::<String>::new(), Vec::new());
-        let (places, status) = self.read(control, &mut |cell| {
+        // Texts as they stand, and what they were read as: most columns of texts have few.
+        let mut known: Vec<Option<(Box<[u8]>, std::result::Result<u32, Lack>)>> = vec![None; KNOWN];
+        let mut read = |cell: Cell<'_>| {
             text.clear();
             write_text(cell, spelling, self.marks, &mut text)?;
-            let hash = hashing.hash_one(&text);
+            let hash = hashing.hash(&text);
             let same = |&place: &u32| list[place as usize].as_bytes() == text;
             if let Some(&place) = table.find(hash, same) {
                 return Ok(place);
@@ -526,8 +665,22 @@ impl Column {
             // What is written is UTF-8: spellings are ASCII, and texts were texts.
             let place = u32::try_from(list.len()).map_err(|_| Lack::Unreadable)?;
             list.push(String::from_utf8(text.clone()).map_err(|_| Lack::Unreadable)?);
-            table.insert_unique(hash, place, |&place| hashing.hash_one(list[place as usize].as_bytes()));
+            table.insert_unique(hash, place, |&place| hashing.hash(list[place as usize].as_bytes()));
             Ok(place)
+        };
+        let (places, status) = self.read(control, &mut |cell| {
+            let Cell::Text(raw) = cell else { return read(cell) };
+            // The last bits of a product are its best ones.
+            let slot = usize::try_from(hashing.hash(raw.as_bytes()) % KNOWN as u64).unwrap_or_default();
+            match &known[slot] {
+                Some((same, found)) if **same == *raw.as_bytes() => *found,
+                Some(_) => read(cell),
+                None => {
+                    let found = read(cell);
+                    known[slot] = Some((raw.as_bytes().into(), found));
+                    found
+                }
+            }
         })?;
         Ok(Interned { places, status, texts: list })
     }

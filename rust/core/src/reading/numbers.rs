@@ -14,7 +14,7 @@ pub struct Marks {
     /// Between the whole part and the rest.
     pub decimal: u8,
     /// Between groups of three digits of the whole part.
-    pub thousands: Option<u8>,
+    pub thousands: Option<char>,
     /// Whether a point is a decimal mark beside another one.
     pub point: bool,
 }
@@ -86,8 +86,9 @@ fn usual(text: &[u8], marks: Marks) -> Option<Vec<u8>> {
     if let Some(mark) = marks.thousands
         && (1..=3).contains(&whole.len())
     {
-        while let [first, rest @ ..] = text
-            && *first == mark
+        let mut bytes = [0; 4];
+        let mark = mark.encode_utf8(&mut bytes).as_bytes();
+        while let Some(rest) = text.strip_prefix(mark)
             && digits(rest).0.len() == 3
         {
             found.extend_from_slice(&rest[..3]);

@@ -63,16 +63,18 @@ fn in_range(time: i128) -> Option<i64> {
 /// A time by its integer, cut down to microseconds; none beyond the years 1 to 9999.
 pub fn instant(value: i64, unit: Unit) -> Option<i64> {
     match unit {
-        Unit::Nanoseconds(each) => in_range((i128::from(value) * i128::from(each)).div_euclid(1000)),
+        Unit::Nanoseconds(1) => in_range(i128::from(value.div_euclid(1000))),
+        Unit::Nanoseconds(each) => match value.checked_mul(each / 1000) {
+            Some(time) if each % 1000 == 0 => Some(time).filter(|time| (FIRST..LAST).contains(time)),
+            _ => in_range((i128::from(value) * i128::from(each)).div_euclid(1000)),
+        },
         Unit::Months(each) => {
             let months = i128::from(value) * i128::from(each);
             let year = i64::try_from(1970 + months.div_euclid(12)).ok()?;
             let month = i64::try_from(months.rem_euclid(12)).ok()?;
             (1..=9999).contains(&year).then(|| days_of(year, month + 1, 1) * DAY)
         }
-        Unit::DayOfMilliseconds => {
-            in_range(i128::from(value.div_euclid(86_400_000)) * i128::from(DAY))
-        }
+        Unit::DayOfMilliseconds => in_range(i128::from(value.div_euclid(86_400_000)) * i128::from(DAY)),
         Unit::Unknown => None,
     }
 }
@@ -233,7 +235,11 @@ impl Format {
                 b'%' => match bytes.next() {
                     Some(b'%') => Part::Literal(b'%'),
                     Some(field) if b"YymdHMSfz".contains(&field) => Part::Field(field),
-                    _ => return Err("its directives are %Y %y %m %d %H %M %S %f %z, and %% for a percent sign".into()),
+                    _ => {
+                        return Err(
+                            "its directives are %Y %y %m %d %H %M %S %f %z, and %% for a percent sign".into(),
+                        );
+                    }
                 },
                 _ => Part::Literal(byte),
             });
@@ -242,7 +248,10 @@ impl Format {
         if b"YymdHMSfz".iter().any(|&name| count(name) > 1) || count(b'Y') + count(b'y') != 1 {
             return Err("it needs one year, %Y or %y, and each directive once at most".into());
         }
-        if count(b'd') > count(b'm') || count(b'M') > count(b'H') || count(b'S') > count(b'M') || count(b'f') > count(b'S')
+        if count(b'd') > count(b'm')
+            || count(b'M') > count(b'H')
+            || count(b'S') > count(b'M')
+            || count(b'f') > count(b'S')
         {
             return Err("%d needs %m, %M needs %H, %S needs %M, and %f needs %S".into());
         }
@@ -259,7 +268,9 @@ impl Format {
         if made.width.is_none() && numbers::written(sample.as_bytes()).is_some() {
             return Err("its texts say numbers, which readers change: 2024.10 becomes 2024.1".into());
         }
-        if time(sample.as_bytes()).is_some_and(|found| found != wanted) || time_of_day(sample.as_bytes()).is_some() {
+        if time(sample.as_bytes()).is_some_and(|found| found != wanted)
+            || time_of_day(sample.as_bytes()).is_some()
+        {
             return Err("its texts are ISO times with another meaning, which readers make times of".into());
         }
         Ok(made)
@@ -309,7 +320,10 @@ impl Format {
                 Part::Field(name) => *name,
             };
             if field_name == b'z' {
-                let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-:".contains(byte)).count();
+                let length = rest
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_alphanumeric() || b"+-:".contains(byte))
+                    .count();
                 let (found, after) = rest.split_at(length);
                 shift = zone(found)?;
                 rest = after;
