@@ -327,6 +327,8 @@ def test_median_of_many_people_is_in_the_middle() -> None:
 
 # --- arguments
 
+DURATIONS = pytest.importorskip("pyarrow").array([1], type=pytest.importorskip("pyarrow").duration("s"))
+
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
@@ -352,7 +354,7 @@ def test_median_of_many_people_is_in_the_middle() -> None:
         (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5, low=0.5).sample([1], [1]), TypeError, "low"),
         (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5, mass=0).sample([1], [1]), ValueError, "mass"),
         (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5, mass="0.5x").sample([1], [1]), ValueError, "0.5x"),
-        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5).sample(np.array(["a"]), [1]), TypeError, "points"),
+        (lambda: PrivateMedian(epsilon=1, m=1, domain_size=5).sample(DURATIONS, [1]), TypeError, "points"),
         (lambda: PrivateMedian(epsilon=1, m=1, domain_size=2**12).pmf([1], [1]), BudgetError, "low..high"),
     ],
 )

@@ -227,3 +227,15 @@ def test_rows_that_are_vectors_of_times_are_no_numbers() -> None:
     for unit in ("M8[ns]", "m8[ns]", "M8[s]"):
         rows = [np.array([3], dtype=unit), np.array([3.0])]
         same(read_grid(rows, "X", width=1).numbers()[:, 0], [NAN, 3])
+
+
+def test_the_types_of_a_frame_are_asked_of_no_value() -> None:
+    """Types of categories are equal, and have hashes, by what the categories are."""
+    made = pd.Categorical.from_codes([0, 1, 0], pd.Index(["7", "x"], dtype=object))
+    for other in ([1.0, 2.0, 3.0], [1, 2, 3], made):
+        grid = read_grid(pd.DataFrame({"x": made, "y": other}), "X")
+        same(grid.numbers()[:, 0], [7, NAN, 7])
+    numbers = pd.DataFrame({"x": [1, 2], "y": [3, 4]})
+    assert read_grid(numbers, "X").block is not None
+    assert read_grid(numbers.astype({"y": float}), "X").block is None
+    same(read_grid(numbers.astype({"y": float}), "X").numbers().ravel(), [1, 3, 2, 4])

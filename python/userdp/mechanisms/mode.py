@@ -372,9 +372,9 @@ class PurePrivateMode(RangeMode):
     Examples
     --------
     >>> selection = PurePrivateMode(epsilon=1, n_items=2**64)
-    >>> selection.release([2**63] * 300 + list(range(100)))
+    >>> selection.release([2**63] * 300 + list(range(100)), exact_integers=True)
     9223372036854775808
-    >>> 0 <= selection.release([]) < 2**64
+    >>> 0 <= selection.release([], exact_integers=True) < 2**64
     True
     >>> from userdp import LogRatio
     >>> PurePrivateMode(epsilon=LogRatio(4), n_items=3).pmf({0: 2, 1: 1}).probabilities.round(4).tolist()

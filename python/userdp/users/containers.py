@@ -134,6 +134,10 @@ def read_grid(container: Any, name: str, *, width: int | None = None, kind: str 
         raise ValueError(_one_dimension(name, (len(frame),)))
     if not frame.columns:
         raise ValueError(f"{name} has no columns")
+    types = [getattr(series.to_native(), "dtype", None) for series in frame.iter_columns()]
+    if all(isinstance(held, np.dtype) and held.kind in "biuf" for held in types) and len(set(types)) == 1:
+        # Of pandas, of numbers of one machine type; row by row in memory, as sums may be rounded by the layout.
+        return Grid(np.ascontiguousarray(frame.to_numpy()), (), frame.to_native())
     columns = tuple(_column_of_series(series) for series in frame.iter_columns())
     for column, label in zip(columns, frame.columns, strict=True):
         _check_type(column, f"{name}: the column {label!r}", kind)
