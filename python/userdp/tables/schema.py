@@ -212,10 +212,12 @@ class Category(ColumnType):
         _check(column, name, self, "a category")
         at, status, texts = column.cells.interned(self.spelling)
         known = self.places
-        of_text = np.array([known.get(text, -1) for text in texts] or [-1], dtype=np.int64)
-        places = np.where(status == raw.VALUE, of_text[at], -1)
-        status[(status == raw.VALUE) & (places < 0)] = raw.UNREADABLE
-        cells = _cells(np.maximum(places, 0), status)
+        of_text = np.array([known.get(text, -1) for text in texts] or [0], dtype=np.int64)
+        places = of_text[at]
+        if (of_text < 0).any():
+            status[(status == raw.VALUE) & (places < 0)] = raw.UNREADABLE
+            np.maximum(places, 0, out=places)
+        cells = _cells(places, status)
         return cells if self.default is None else cells.with_default(self.values.index(self.default))
 
 

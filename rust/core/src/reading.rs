@@ -139,7 +139,11 @@ pub fn whole_of(x: f64) -> Option<i64> {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub fn point(cell: Cell<'_>) -> Result<u64, Lack> {
     let exact = |value: i128| u64::try_from(value.max(0)).unwrap_or(u64::MAX);
-    let of_text = |text: &str| texts::bare(text).parse().ok().map(exact);
+    let of_text = |text: &str| {
+        let bare = texts::bare(text);
+        // As decimals without a part below 1 are written.
+        bare.strip_suffix("e0").unwrap_or(&bare).parse().ok().map(exact)
+    };
     let found = match cell {
         Cell::Whole(value) => Some(exact(value)),
         Cell::Decimal(text) | Cell::Text(text) => of_text(text),

@@ -19,6 +19,9 @@ use std::{
 /// Rows between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
 
+/// Rows of texts that one thread reads at a time.
+const TEXTS: usize = 1 << 17;
+
 /// Texts of a column that are told again by all their bytes.
 const KNOWN: usize = 1 << 14;
 
@@ -324,8 +327,12 @@ pub struct Owners {
     pub status: Vec<u8>,
 }
 
-/// A text as it stands, and the place of what it was read as.
-type Known = (Box<[u8]>, std::result::Result<u32, Lack>);
+/// Both halves of a product.
+#[allow(clippy::cast_possible_truncation)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
 
 /// Hashes by keys of their own for every column: nobody can choose texts that collide, which would only take longer.
 struct Hashing([u64; 2]);
@@ -338,13 +345,15 @@ impl Default for Hashing {
 }
 
 impl Hashing {
-    #[allow(clippy::cast_possible_truncation)]
+    /// Of a number's bits.
+    fn word(&self, word: u64) -> u64 {
+        let Self([first, second]) = *self;
+        fold(word ^ first, second)
+    }
+
+    /// Of a text.
     fn hash(&self, text: &[u8]) -> u64 {
         let Self([first, second]) = *self;
-        let fold = |a: u64, b: u64| {
-            let product = u128::from(a) * u128::from(b);
-            product as u64 ^ (product >> 64) as u64
-        };
         let (words, rest) = text.as_chunks::<8>();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
@@ -644,8 +653,10 @@ impl Column {
     pub fn owned_by_integers(&self, spelling: Spelling) -> Option<(&[i64], Vec<u8>)> {
         let Values::Integers(values) = &self.values else { return None };
         let exact = spelling != Spelling::Doubles;
-        let plain = exact || values.iter().all(|value| value.unsigned_abs() < 1 << 53);
-        plain.then(|| (&values[..], (0..values.len()).map(|row| u8::from(self.is_missing(row))).collect()))
+        // Whatever stands in rows without an id would be a person.
+        let plain = !self.missing.iter().flatten().any(|&missing| missing)
+            && (exact || values.iter().all(|value| value.unsigned_abs() < 1 << 53));
+        plain.then(|| (&values[..], vec![VALUE; values.len()]))
     }
 
     /// The texts of all rows, each once.
@@ -653,40 +664,138 @@ impl Column {
     /// # Errors
     /// As [`Column::numbers`].
     pub fn texts(&self, spelling: Spelling, control: &Control) -> Result<Interned> {
-        let (hashing, mut table) = (Hashing::default(), HashTable::<u32>::new());
-        let (mut list, mut text) = (Vec::<String>::new(), Vec::new());
-        // Texts as they stand, and what they were read as: most columns of texts have few.
-        let slots = (4 * self.len()).next_power_of_two().min(KNOWN);
-        let mut known: Vec<Option<Known>> = vec![None; slots];
-        let mut read = |cell: Cell<'_>| {
-            text.clear();
-            write_text(cell, spelling, self.marks, &mut text)?;
-            let hash = hashing.hash(&text);
-            let same = |&place: &u32| list[place as usize].as_bytes() == text;
-            if let Some(&place) = table.find(hash, same) {
-                return Ok(place);
-            }
-            // What is written is UTF-8: spellings are ASCII, and texts were texts.
-            let place = u32::try_from(list.len()).map_err(|_| Lack::Unreadable)?;
-            list.push(String::from_utf8(text.clone()).map_err(|_| Lack::Unreadable)?);
-            table.insert_unique(hash, place, |&place| hashing.hash(list[place as usize].as_bytes()));
-            Ok(place)
-        };
-        let (places, status) = self.read(control, &mut |cell| {
-            let Cell::Text(raw) = cell else { return read(cell) };
-            // The last bits of a product are its best ones.
-            let slot = usize::try_from(hashing.hash(raw.as_bytes()) % slots as u64).unwrap_or_default();
-            match &known[slot] {
-                Some((same, found)) if **same == *raw.as_bytes() => *found,
-                Some(_) => read(cell),
-                None => {
-                    let found = read(cell);
-                    known[slot] = Some((raw.as_bytes().into(), found));
-                    found
+        let fresh = || Interner::new(spelling, self.marks, self.len().min(TEXTS));
+        if self.len() <= TEXTS || matches!(self.values, Values::Joined(_) | Values::Coded(..)) {
+            let mut own = fresh();
+            let (places, status) = self.read(control, &mut |cell| own.known_place(cell))?;
+            return Ok(Interned { places, status, texts: own.list });
+        }
+        let parts = (0..self.len().div_ceil(TEXTS)).into_par_iter().map(|part| {
+            let mut own = fresh();
+            let rows = part * TEXTS..self.len().min((part + 1) * TEXTS);
+            let (mut places, mut status) = (room("values", rows.len())?, room("values", rows.len())?);
+            for row in rows {
+                if row % CHECK_EVERY == 0 {
+                    control.check()?;
                 }
+                let (place, lack) = status_of(self.with_cell(row, |cell| own.known_place(cell)));
+                places.push(place.unwrap_or_default());
+                status.push(lack);
             }
-        })?;
-        Ok(Interned { places, status, texts: list })
+            Ok((places, status, own.list))
+        });
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let mut all = fresh();
+        let (mut places, mut status) = (room("values", self.len())?, room("values", self.len())?);
+        for (own, lacks, list) in parts {
+            // Texts that were told apart in one part are told apart in all.
+            let of: Vec<u32> = list.into_iter().map(|text| all.place_of(text)).collect();
+            places.extend(own.iter().map(|&place| of.get(place as usize).copied().unwrap_or_default()));
+            status.extend(lacks);
+        }
+        Ok(Interned { places, status, texts: all.list })
+    }
+}
+
+/// Texts by their places in a list.
+struct Interner {
+    spelling: Spelling,
+    marks: Marks,
+    hashing: Hashing,
+    table: HashTable<u32>,
+    list: Vec<String>,
+    text: Vec<u8>,
+    /// Texts as they stand, and what they were read as: most columns of texts have few.
+    texts: Vec<Option<(Box<[u8]>, Found)>>,
+    /// The same of numbers, by their bits.
+    numbers: Vec<Option<(bool, u64, Found)>>,
+}
+
+/// The place of a text, or why there is none.
+type Found = std::result::Result<u32, Lack>;
+
+impl Interner {
+    fn new(spelling: Spelling, marks: Marks, rows: usize) -> Self {
+        let slots = (4 * rows).next_power_of_two().min(KNOWN);
+        Self {
+            spelling,
+            marks,
+            hashing: Hashing::default(),
+            table: HashTable::new(),
+            list: Vec::new(),
+            text: Vec::new(),
+            texts: vec![None; slots],
+            numbers: vec![None; slots],
+        }
+    }
+
+    /// The place of a cell's text, remembered where the cell stood before.
+    fn known_place(&mut self, cell: Cell<'_>) -> Found {
+        // The number of slots is a power of two: the last bits count.
+        let slot = |hash: u64, slots: usize| usize::try_from(hash).unwrap_or_default() & (slots - 1);
+        let (float, bits) = match cell {
+            Cell::Text(raw) => {
+                let slot = slot(self.hashing.hash(raw.as_bytes()), self.texts.len());
+                return match &self.texts[slot] {
+                    Some((same, found)) if **same == *raw.as_bytes() => *found,
+                    Some(_) => self.place(cell),
+                    None => {
+                        let found = self.place(cell);
+                        self.texts[slot] = Some((raw.as_bytes().into(), found));
+                        found
+                    }
+                };
+            }
+            Cell::Float(value) => (true, value.to_bits()),
+            Cell::Whole(value) if let Ok(value) = i64::try_from(value) => (false, value.cast_unsigned()),
+            _ => return self.place(cell),
+        };
+        let slot = slot(self.hashing.word(bits), self.numbers.len());
+        match self.numbers[slot] {
+            Some((kind, same, found)) if (kind, same) == (float, bits) => found,
+            known => {
+                let found = self.place(cell);
+                if known.is_none() {
+                    self.numbers[slot] = Some((float, bits, found));
+                }
+                found
+            }
+        }
+    }
+
+    fn place(&mut self, cell: Cell<'_>) -> Found {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let found = write_text(cell, self.spelling, self.marks, &mut text).and_then(|()| self.find(&text));
+        self.text = text;
+        found
+    }
+
+    fn find(&mut self, text: &[u8]) -> Found {
+        let list = &self.list;
+        let hash = self.hashing.hash(text);
+        if let Some(&place) = self.table.find(hash, |&place| list[place as usize].as_bytes() == text) {
+            return Ok(place);
+        }
+        // What is written is UTF-8: spellings are ASCII, and texts were texts.
+        let text = str::from_utf8(text).map_err(|_| Lack::Unreadable)?;
+        self.add(hash, text.to_owned()).ok_or(Lack::Unreadable)
+    }
+
+    fn place_of(&mut self, text: String) -> u32 {
+        let list = &self.list;
+        let hash = self.hashing.hash(text.as_bytes());
+        let same = |&place: &u32| list[place as usize] == text;
+        // There are fewer texts than rows of a batch.
+        self.table.find(hash, same).copied().or_else(|| self.add(hash, text)).unwrap_or_default()
+    }
+
+    fn add(&mut self, hash: u64, text: String) -> Option<u32> {
+        let place = u32::try_from(self.list.len()).ok()?;
+        self.list.push(text);
+        let (list, hashing) = (&self.list, &self.hashing);
+        self.table.insert_unique(hash, place, |&place| hashing.hash(list[place as usize].as_bytes()));
+        Some(place)
     }
 }
 
