@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import copy
+import datetime
 import json
 import os
 import pickle
@@ -13,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import clone
 
@@ -749,7 +751,7 @@ def test_a_refused_refit_leaves_the_estimator_as_it_was() -> None:
         (wide[:, :0], PEOPLE, ValueError),
         (wide, PEOPLE[:-1], ValueError),
         (wide, [None] * len(PEOPLE), ValueError),
-        (np.array(["a"] * 120)[:, None], PEOPLE, TypeError),
+        (pl.DataFrame({"hours": [datetime.timedelta(1)] * 120}), PEOPLE, TypeError),
     ):
         with pytest.raises(error):
             model.fit(X, HOURS > 5, groups=groups)

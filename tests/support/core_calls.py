@@ -153,7 +153,53 @@ TABLE_COLUMNS = [("rows", 3), ("sum", 1, -9, 9, 1), ("mean", 0, 8, 4), ("weighte
 BOUNDED = (np.array([1, 0], np.uint32), 1, TABLE_COLUMNS, INDEX.digests(bytes(32)), bytes(32))
 
 
+COLUMN = _core.Column.integers(np.array([7, 8, 2**60], np.int64))
+TEXTS = np.frombuffer(b"7a2024-01-31", np.uint8)
+OFFSETS = np.array([0, 1, 2, 12], np.int64)
+
+
+def texts(content: Any, offsets: Any, decimal: Any = ".", thousands: Any = None) -> _core.Column:
+    return _core.Column.texts(content, offsets, decimal=decimal, thousands=thousands)
+
+
+def objects(values: Any) -> _core.Column:
+    held = np.fromiter(values, dtype=object, count=len(values))
+    return _core.Column.objects(held, lambda value: ("text", repr(value)))
+
+
 CALLS: dict[str, Call] = {
+    "Column.bools": (lambda flags: _core.Column.bools(flags != 0), (NUMBERS,)),
+    "Column.integers": (_core.Column.integers, (NUMBERS,)),
+    "Column.unsigned": (_core.Column.unsigned, (NUMBERS.astype(np.uint64),)),
+    "Column.floats": (_core.Column.floats, (NUMBERS.astype(np.float64),)),
+    "Column.times": (lambda *given: _core.Column.times(*given).microseconds(), (NUMBERS, "D", 7)),
+    "Column.clocks": (lambda *given: _core.Column.clocks(*given).interned("digits"), (NUMBERS, 1000)),
+    "Column.decimals": (
+        lambda *given: _core.Column.decimals(*given).interned("digits"),
+        (np.zeros(32, np.uint8), 16, 2),
+    ),
+    "Column.texts": (texts, (TEXTS, OFFSETS, ",", ".")),
+    "Column.objects": (objects, ([7, "a", None],)),
+    "Column.coded": (
+        lambda codes: _core.Column.coded(codes, COLUMN).interned("digits"),
+        (np.array([0, 2, -1], np.int64),),
+    ),
+    "Column.joined": (lambda columns: _core.Column.joined(columns).numbers(), ([COLUMN, COLUMN],)),
+    "Column.unreadable": (_core.Column.unreadable, (3,)),
+    "Column.as_numbers": (COLUMN.as_numbers, ()),
+    "Column.numbers": (COLUMN.numbers, (",", ".")),
+    "Column.wholes": (COLUMN.wholes, (",", ".")),
+    "Column.points": (COLUMN.points, ()),
+    "Column.booleans": (COLUMN.booleans, ()),
+    "Column.microseconds": (COLUMN.microseconds, ("%m/%d/%Y",)),
+    "Column.interned": (COLUMN.interned, ("digits", ",", ".")),
+    "check_time_format": (_core.check_time_format, ("%m/%d/%Y",)),
+    "owner_codes": (
+        lambda columns, spellings: _core.owner_codes(_core.TableIndex(), columns, spellings),
+        ([COLUMN, COLUMN], ["digits", "doubles"]),
+    ),
+    "TableIndex.values": (INDEX.values, ()),
+    "TableIndex.ranks": (INDEX.ranks, ()),
     "CsvReader": (csv_reader, (CSV, 44, "rfc", True, [b"NA"], [bytes([byte % 128]) for byte in range(256)], 2)),
     "CsvReader.batch": (lambda columns, rows: csv_reader(CSV).batch(columns, rows, lines=True), ([1, 0], 5)),
     "CsvReader.steps": (lambda: csv_reader(CSV).steps(), ()),

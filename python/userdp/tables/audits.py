@@ -359,10 +359,12 @@ class UnionAlgorithm:
 
     def pmf(self, dataset: Dataset, /) -> Pmf:
         """The exact probabilities of the outputs on a world."""
-        drawn = self._union.pmf([self._keys_of(tuple(user)) for user in dataset])
+        # Keys go by their places, since what a union shows has one spelling of its own.
+        places = {key: place for place, key in enumerate(self.keys)}
+        drawn = self._union.pmf([[places[key] for key in self._keys_of(tuple(user))] for user in dataset])
         outcomes: Any = drawn.outputs
         masses: dict[Any, Fraction] = {
-            tuple(tuple(key for key in self.keys if key in shown) for shown in outcome): mass
+            tuple(tuple(key for key, place in places.items() if place in shown) for shown in outcome): mass
             for outcome, mass in zip(outcomes, drawn.fractions(), strict=True)
         }
         return Pmf(self.outputs, tuple(whole_multiples([masses.get(one, Fraction(0)) for one in self.outputs])))

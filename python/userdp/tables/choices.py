@@ -71,7 +71,8 @@ def _meet(first: ColumnType, second: ColumnType) -> None:
     values = [side.values if isinstance(side, Category) else (side.low,) for side in (first, second)]  # type: ignore[attr-defined]
     spellings = [side.spelling for side in (first, second) if isinstance(side, Category)]
     spelling: Spelling = next((one for one in spellings if one != "doubles"), "doubles")
-    if not set(spelled(values[0], spelling)) & set(spelled(values[1], spelling)):
+    marks = next((side.marks for side in (first, second) if isinstance(side, Category) and side.marks), None)
+    if not set(spelled(values[0], spelling, marks=marks)) & set(spelled(values[1], spelling, marks=marks)):
         shown = [short_repr(sorted(side, key=str)) for side in values]
         raise ValueError(f"these categories have no value in common: {shown[0]} and {shown[1]}")
 
@@ -113,7 +114,7 @@ def is_in(operands: Sequence[ColumnType], values: tuple[Plain, ...]) -> Rule:
         inside = np.array([value in listed for value in operand.values])
         return Rule(Boolean(), lambda cells: whole(inside[cells.values]), lambda a: a in listed)
     if isinstance(operand, Key) and kind == "text":
-        texts = set(spelled(values, operand.spelling, operand.width))  # type: ignore[arg-type]
+        texts = set(spelled(values, operand.spelling, operand.width, operand.marks))  # type: ignore[arg-type]
 
         def of_texts(cells: Cells) -> Cells:
             return whole(np.array([text in texts for text in cells.texts or ()] or [False])[cells.values])
@@ -256,7 +257,7 @@ def cast_value(value: Plain | None, target: ColumnType) -> Plain | None:
 
     Examples
     --------
-    >>> from userdp.tables.schema import Integer
+    >>> from userdp.tables.schema import Integer, Number
     >>> cast_value("2.5", Number(0.0, 2.0)), cast_value(2.5, Integer(0, 9)), cast_value(3.0, Integer(0, 9))
     (2.0, None, 3)
     """

@@ -296,7 +296,13 @@ def _keys(grouping: Grouping | None, types: Mapping[str, ColumnType]) -> tuple[K
 def key_cells(keys: KeySet, names: Sequence[str], types: Mapping[str, ColumnType]) -> KeySet:
     """A list of keys for some columns, with what stands for dates and times in cells."""
     columns = [_key_cells(keys, place, name, types[name]) for place, name in enumerate(names)]
-    return KeySet(list(zip(*columns, strict=True)))
+    cells = list(zip(*columns, strict=True))
+    table: dict[Any, Any] = {}
+    for given, cell in zip(keys, cells, strict=True):
+        if table.setdefault(cell, given) is not given:
+            one, other = (short_repr(key[0] if len(names) == 1 else key) for key in (table[cell], given))
+            raise ValueError(f"keys: {one} and {other} are one key of {', '.join(map(repr, names))}; leave one out")
+    return KeySet(cells)
 
 
 def _key_cells(keys: KeySet, place: int, name: str, kind: ColumnType) -> list[int | str]:
@@ -320,7 +326,7 @@ def _texts(kind: ColumnType, values: Sequence[Any], name: str) -> Mapping[str, s
     """The one text of each listed text; two of them are never one."""
     assert isinstance(kind, Key)
     listed = list(dict.fromkeys(values))
-    texts = check_spelled(listed, f"keys: {name!r}", kind.spelling, kind.width)
+    texts = check_spelled(listed, f"keys: {name!r}", kind.spelling, kind.width, kind.marks)
     return dict(zip(listed, texts, strict=True))
 
 

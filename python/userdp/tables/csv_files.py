@@ -27,7 +27,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.numbers import short_repr
 from userdp.tables.reading import BATCH_ROWS, Table
-from userdp.tables.schema import THOUSANDS
+from userdp.tables.schema import THOUSANDS, first_twice
 from userdp.users.values import Column
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -87,10 +87,12 @@ class CsvTable(Table):
         self.names = tuple(name for name in found if name)
         if not self.names:
             raise ValueError(f"{name}: there is no row of column names")
-        twice = next((name for name in self.names if self.names.count(name) > 1), None)
-        if twice is not None:
+        if len(set(self.names)) < len(self.names):
+            twice = first_twice(self.names)
             raise ValueError(f"{self._name} has several columns of one name, {short_repr(twice)}; rename them")
         self._place = {name: place for place, name in enumerate(found) if name}
+        usual = (options.decimal, options.thousands) == (".", None)
+        self.marks = None if usual else (options.decimal, options.thousands)
 
     @property
     def dialect(self) -> str:  # type: ignore[override]
@@ -267,6 +269,7 @@ def read_csv(
     ('id', 'wage')
     >>> [len(batch["id"]) for batch in table.batches(["id"])]  # the quote of user 2 is never closed
     [1]
+    >>> folder.cleanup()
     """
     options = _options(separator, quote, escape, decimal, thousands, encoding, missing, names)
     file, name = _opened(path)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from userdp.exact.numbers import short_repr
-from userdp.users.values import Column, family_of_arrow, gone, head, of_arrow, of_native, of_objects
+from userdp.users.values import Column, Marks, family_of_arrow, gone, head, of_arrow, of_native, of_objects
 
 Batch: TypeAlias = "Mapping[str, Column]"
 
@@ -38,6 +37,9 @@ class Table(ABC):
 
     dialect: str | None = None
     """What is public of how the table is read, in a sentence."""
+
+    marks: Marks | None = None
+    """How its texts write numbers, where that is not the usual way."""
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
@@ -228,7 +230,9 @@ class _Stream(Table):
 
     def _of_family(self, name: str, column: Column) -> Column:
         """A column by what its owner says that it is, where that comes in another form."""
-        return replace(column, family=self._families[name]) if name in self._families else column
+        if name not in self._families:
+            return column
+        return Column(column.cells.as_numbers(), column.dtype, self._families[name])
 
 
 def _duckdb(relation: Any, name: str) -> Table | None:
@@ -265,10 +269,14 @@ def _ibis(table: Any, name: str) -> Table | None:
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         rows = table.select(*columns)
+        first = None
         try:
-            reader = rows.to_pyarrow_batches(chunk_size=BATCH_ROWS)
-        except AttributeError:  # a backend whose driver has streams under another name
-            reader = rows.to_pyarrow().to_batches(BATCH_ROWS)
+            reader = iter(rows.to_pyarrow_batches(chunk_size=BATCH_ROWS))
+            first = next(reader, None)
+        except AttributeError:  # a driver that has its streams under another name
+            reader = iter(rows.to_pyarrow().to_batches(BATCH_ROWS))
+        if first is not None:
+            yield first
         yield from reader
 
     return _Stream(table.columns, lambda columns: table.select(*columns).schema().to_pyarrow(), batches)

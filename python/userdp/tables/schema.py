@@ -21,7 +21,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.numbers import exact_number, is_integer, short_repr
 from userdp.users import values as raw
-from userdp.users.values import LARGEST_WHOLE, READS, Array, Mask, Spelling
+from userdp.users.values import LARGEST_WHOLE, READS, Array, Marks, Mask, Spelling
 
 Status: TypeAlias = npt.NDArray[np.uint8]
 Value: TypeAlias = "int | float | str | bool | datetime.date | datetime.datetime"
@@ -192,6 +192,7 @@ class Category(ColumnType):
     values: tuple[int | str, ...]
     default: int | str | None = None
     spelling: Spelling = field(default="doubles", repr=False)
+    marks: Marks | None = field(default=None, repr=False)  # of the table, by which public texts are read too
     kind: ClassVar[str] = "category"
     reads: ClassVar[str] = "text"
 
@@ -205,7 +206,7 @@ class Category(ColumnType):
     @property
     def places(self) -> Mapping[str, int]:
         """The place of each value, by the one text that cells are compared with."""
-        return _places(self.values, self.spelling)
+        return _places(self.values, self.spelling, self.marks)
 
     def read(self, column: raw.Column, name: str) -> Cells:
         """Places in the list; what is not in it is none."""
@@ -222,11 +223,14 @@ class Category(ColumnType):
 
 
 @lru_cache(maxsize=64)
-def _places(values: tuple[int | str, ...], spelling: Spelling) -> Mapping[str, int]:
-    return {text: place for place, text in enumerate(spelled(values, spelling)) if text is not None}
+def _places(values: tuple[int | str, ...], spelling: Spelling, marks: Marks | None) -> Mapping[str, int]:
+    texts = spelled(values, spelling, marks=marks)
+    return {text: place for place, text in enumerate(texts) if text is not None}
 
 
-def spelled(values: Sequence[int | str | bool], spelling: Spelling, width: int = 0) -> list[str | None]:
+def spelled(
+    values: Sequence[int | str | bool], spelling: Spelling, width: int = 0, marks: Marks | None = None
+) -> list[str | None]:
     """The one text of each of some public values, by which they are compared; None for what is none.
 
     Examples
@@ -234,7 +238,7 @@ def spelled(values: Sequence[int | str | bool], spelling: Spelling, width: int =
     >>> spelled(["02139", 2139, "abc"], "doubles"), spelled(["02139", 2139], "written")
     (['2139', '2139', 'abc'], ['02139', '2139'])
     """
-    places, status, texts = raw.of_objects(list(values)).cells.interned(spelling)
+    places, status, texts = raw.of_objects(list(values)).cells.interned(spelling, *(marks or ()))
     filled = [_filled(text, width) for text in texts]
     return [
         filled[place] if lack == raw.VALUE else None
@@ -269,6 +273,7 @@ class Key(ColumnType):
     type: type
     spelling: Spelling = field(default="doubles", repr=False)
     width: int = field(default=0, repr=False)
+    marks: Marks | None = field(default=None, repr=False)
     format: str | None = field(default=None, repr=False)
     decimal: str | None = field(default=None, repr=False)
     thousands: str | None = field(default=None, repr=False)
@@ -583,9 +588,11 @@ def category_values(values: Any, name: str, spelling: Spelling = "doubles") -> t
     return listed  # type: ignore[return-value]
 
 
-def check_spelled(listed: Sequence[int | str], name: str, spelling: Spelling, width: int = 0) -> list[str]:
+def check_spelled(
+    listed: Sequence[int | str], name: str, spelling: Spelling, width: int = 0, marks: Marks | None = None
+) -> list[str]:
     """The texts of a public list of values; refused if two are one, or if one stands for a missing value."""
-    texts = spelled(listed, spelling, width)
+    texts = spelled(listed, spelling, width, marks)
     table: dict[str, int | str] = {}
     for value, text in zip(listed, texts, strict=True):
         if text is None:
@@ -651,7 +658,7 @@ def key(
             raise ValueError(f"{name}: is not for key({kind.__name__})")
     if written and width:
         raise ValueError("width fills numbers with zeros, and written=True leaves texts as they are; pass one of them")
-    return Key(kind, spelling, int(width), _format(format), *marks)
+    return Key(kind, spelling, int(width), None, _format(format), *marks)
 
 
 def _format(format: Any) -> str | None:

@@ -38,9 +38,9 @@ from userdp.tables.reading import Table as Rows
 from userdp.tables.reading import table_of
 from userdp.tables.release import IN_COMMON, Release, cost_facts, noise_rows, union_facts
 from userdp.tables.rows import KeyValue, Sums, UserColumns, add_up, keys_of_users
-from userdp.tables.schema import Category, Key, Schema
+from userdp.tables.schema import Category, Key, Schema, check_spelled
 from userdp.tables.suggestions import Suggestion, bound_of, noise_of, search_of
-from userdp.users.values import READS, Spelling, refused
+from userdp.users.values import READS, Marks, Spelling, refused
 
 _T = TypeVar("_T")
 
@@ -308,7 +308,7 @@ class Session:
         exact = {name for name in (*schema, *columns) if all(name not in one or one[name].declared for one in heads)}
         digits = exact_ids or exact.issuperset(columns)
         spelling: Spelling = "written" if written_ids else "digits" if digits else "doubles"
-        resolved = {name: _spelled(kind, name in exact) for name, kind in schema.items()}
+        resolved = {name: _resolved(kind, name, name in exact, self._table.marks) for name, kind in schema.items()}
         self._user, self._schema = UserColumns(columns, spelling), Schema(resolved)
         self._memory, self._directory = memory, directory
         self._n_users = None if n_users is None else check_count(n_users, "n_users")
@@ -703,11 +703,15 @@ def _user_columns(user: Any) -> tuple[str, ...]:
     return columns
 
 
-def _spelled(kind: Any, exact: bool) -> Any:
-    """A column's type with all digits, where its values cannot have lost some."""
-    if exact and isinstance(kind, (Category, Key)) and kind.spelling == "doubles":
-        return replace(kind, spelling="digits")
-    return kind
+def _resolved(kind: Any, name: str, exact: bool, marks: Marks | None) -> Any:
+    """A column's type with all digits, where its values cannot have lost some, and with the marks of its texts."""
+    if not isinstance(kind, (Category, Key)):
+        return kind
+    spelling = "digits" if exact and kind.spelling == "doubles" else kind.spelling
+    made = replace(kind, spelling=spelling, marks=marks)
+    if isinstance(made, Category):
+        check_spelled(made.values, f"schema: {name!r}", made.spelling, marks=marks)
+    return made
 
 
 def _reads(query: Compiled, schema: Schema, table: Rows) -> dict[str, str]:

@@ -323,11 +323,12 @@ def _common_numbers(first: ColumnType, second: ColumnType) -> ColumnType:
 def _common_categories(first: Category, second: Category) -> Category:
     """All values of both, each once by its text; a value is shown as the first has it."""
     spelling = first.spelling if first.spelling != "doubles" else second.spelling
+    marks = first.marks or second.marks
     listed: dict[str | None, int | str] = {}
     both = (*first.values, *second.values)
-    for value, text in zip(both, spelled(both, spelling), strict=True):
+    for value, text in zip(both, spelled(both, spelling, marks=marks), strict=True):
         listed.setdefault(text, value)
-    return Category(tuple(listed.values()), spelling=spelling)
+    return Category(tuple(listed.values()), spelling=spelling, marks=marks)
 
 
 def converters(source: ColumnType, target: ColumnType) -> tuple[Callable[[Cells], Cells], Callable[[Any], Any]]:
@@ -344,7 +345,7 @@ def converters(source: ColumnType, target: ColumnType) -> tuple[Callable[[Cells]
             own = {value: target.values[at] for value, at in zip(source.values, places.tolist(), strict=True)}
             return (lambda cells: Cells(places[cells.values], cells.valid)), own.__getitem__
     if isinstance(target, Key) and kind_of(target) == "text" and isinstance(source, Category):
-        texts = spelled(source.values, target.spelling, target.width)
+        texts = spelled(source.values, target.spelling, target.width, target.marks)
         # A public text that stands for a missing value equals none.
         listed = tuple("" if text is None else text for text in texts)
         known = dict(zip(source.values, listed, strict=True))
@@ -355,7 +356,7 @@ def converters(source: ColumnType, target: ColumnType) -> tuple[Callable[[Cells]
 def places_in(values: Sequence[object], target: Category) -> npt.NDArray[np.int64]:
     """Where values are in a category's list; -1 for those that are not."""
     exact = {value: at for at, value in enumerate(target.values)}
-    texts = spelled(list(values), target.spelling)  # type: ignore[arg-type]
+    texts = spelled(list(values), target.spelling, marks=target.marks)  # type: ignore[arg-type]
     found = (exact.get(value, target.places.get(text or "", -1)) for value, text in zip(values, texts, strict=True))  # type: ignore[call-overload]
     return np.fromiter(found, dtype=np.int64, count=len(texts))
 

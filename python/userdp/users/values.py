@@ -31,11 +31,15 @@ Form: TypeAlias = "tuple[Any, ...]"
 """A value taken apart: what it is, and plain values of Python."""
 Family: TypeAlias = str
 Spelling: TypeAlias = Literal["doubles", "digits", "written"]
+Marks: TypeAlias = "tuple[str, str | None]"
+"""What stands before the decimals of numbers in texts, and between groups of three digits."""
 
 LARGEST_WHOLE = 2**53 - 1
 """Doubles tell whole numbers up to here apart. NumPy and pandas make doubles of integers for one missing value."""
 MOST_BITS = 13_000
 """Of an integer with all its digits; longer ones are infinite."""
+MOST_PARTS = 4096
+"""Of a tuple, those in its tuples counted too."""
 VALUE, MISSING, UNREADABLE = 0, 1, 2
 """Of a row's cell: it has a value, there is none, or there is something that is not read."""
 
@@ -276,17 +280,16 @@ def _of_uuid(value: Any) -> Form:
 
 
 def _of_tuple(value: Any) -> Form:
+    return _parts(value, 0, [MOST_PARTS])
+
+
+def _parts(value: Any, depth: int, left: list[int]) -> Form:
+    """The parts of a tuple; of tuples in tuples only so many, as a few that share their parts have any number."""
     parts = tuple.__getitem__(value, slice(0, 65))
-    # Far inside there is nobody: tuples of tuples end.
-    return "tuple", tuple(_part(part, 1) for part in parts)
-
-
-def _part(value: Any, depth: int) -> Form:
-    if tuple in _MRO(type(value)):
-        if depth > 8:
-            return _ODD
-        return "tuple", tuple(_part(part, depth + 1) for part in tuple.__getitem__(value, slice(0, 65)))
-    return taken(value)
+    left[0] -= len(parts)
+    if left[0] < 0 or depth > 4:
+        return _ODD
+    return "tuple", tuple(_parts(part, depth + 1, left) if tuple in _MRO(type(part)) else taken(part) for part in parts)
 
 
 def _of_numpy_integer(value: Any) -> Form:
@@ -746,8 +749,8 @@ def _of_polars(series: Any, name: str, family: Family) -> _core.Column:
         return of_objects(series.to_list()).cells
     if not FAMILIES[family]:
         return _core.Column.unreadable(count)
-    if name in ("Int128", "UInt128", "Decimal"):  # numbers without a form in NumPy: as texts of all their digits
-        series, family = series.cast(polars.String), "text"
+    if name in ("Int128", "UInt128", "Decimal"):  # numbers without a form in NumPy: by all their digits
+        return _of_polars_texts(series.cast(polars.String), binary=False).as_numbers()
     if family in ("text", "bytes"):
         return _of_polars_texts(series, binary=family == "bytes")
     missing = series.is_null().to_numpy() if series.null_count() else None

@@ -252,14 +252,14 @@ fn integer_of(identity: &[u8]) -> Option<i64> {
 ///
 /// # Errors
 /// Why it is nobody's.
-pub fn owner(cells: &[(Cell<'_>, Spelling)], marks: Marks, out: &mut Vec<u8>) -> Result<Owner, Lack> {
-    if let [(cell, spelling)] = cells {
+pub fn owner(cells: &[(Cell<'_>, Spelling, Marks)], out: &mut Vec<u8>) -> Result<Owner, Lack> {
+    if let [(cell, spelling, marks)] = cells {
         let (mut cell, mut depth) = (*cell, 0);
         // A tuple of one is its part.
         while let Cell::Tuple(parts) = cell {
             let mut held = parts.cells();
             let (Some(first), None, true) = (held.next(), held.next(), depth <= MOST_DEPTH) else {
-                return write_owner(cell, *spelling, marks, depth, out).map(|()| Owner::Bytes);
+                return write_owner(cell, *spelling, *marks, depth, out).map(|()| Owner::Bytes);
             };
             (cell, depth) = (first, depth + 1);
         }
@@ -274,7 +274,7 @@ pub fn owner(cells: &[(Cell<'_>, Spelling)], marks: Marks, out: &mut Vec<u8>) ->
             return Ok(Owner::Integer(value));
         }
         let start = out.len();
-        write_identity(cell, *spelling, marks, out)?;
+        write_identity(cell, *spelling, *marks, out)?;
         if let Some(value) = integer_of(&out[start..]) {
             out.truncate(start);
             return Ok(Owner::Integer(value));
@@ -283,8 +283,8 @@ pub fn owner(cells: &[(Cell<'_>, Spelling)], marks: Marks, out: &mut Vec<u8>) ->
         return Ok(Owner::Bytes);
     }
     let start = out.len();
-    for (cell, spelling) in cells {
-        write_owner(*cell, *spelling, marks, 1, out)?;
+    for (cell, spelling, marks) in cells {
+        write_owner(*cell, *spelling, *marks, 1, out)?;
     }
     tag(b't', start, out);
     Ok(Owner::Bytes)

@@ -1,6 +1,10 @@
 //! Columns of cells, and what they are read as.
 
-use crate::{run::run, run::run_short, run::to_python, table::PyTableIndex};
+use crate::{
+    convert::Items,
+    run::{run, run_short, to_python},
+    table::PyTableIndex,
+};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::{
     PyTypeInfo,
@@ -16,7 +20,7 @@ use userdp_core::{
     control::Control,
     reading::{
         Cell, Spelling,
-        column::{Column, Objects, Owners, Taken, Values, owners},
+        column::{Column, Joined, Kind, Objects, Owners, Taken, Values, owners},
         numbers::Marks,
         times::{DAY, Format, Unit},
     },
@@ -179,7 +183,7 @@ impl PyColumn {
         let values = Values::Texts {
             bytes: content.as_slice()?.to_vec(),
             offsets: offsets.as_slice()?.to_vec(),
-            binary,
+            kind: if binary { Kind::Bytes } else { Kind::Text },
         };
         made(values, missing, marks)
     }
@@ -211,15 +215,20 @@ impl PyColumn {
 
     /// Columns one after the other.
     #[staticmethod]
-    fn joined(columns: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let columns = columns.iter().map(|column| column.0.clone()).collect();
-        made(Values::Joined(columns), None, Marks::default())
+    fn joined(columns: Items<Py<Self>>) -> PyResult<Self> {
+        let columns = columns.iter().map(|column| column.get().0.clone()).collect();
+        made(Values::Joined(Joined::new(columns)), None, Marks::default())
     }
 
     /// A column of so many cells that nothing reads.
     #[staticmethod]
     fn unreadable(count: usize) -> PyResult<Self> {
         made(Values::Odd(count), None, Marks::default())
+    }
+
+    /// The same texts as exact numbers, which they must be: of types that have no other form.
+    fn as_numbers(&self) -> Self {
+        Self(Arc::new(self.0.as_numbers()))
     }
 
     fn __len__(&self) -> usize {
@@ -269,13 +278,17 @@ impl PyColumn {
 
     /// The place of each row's text, whether it has one, and the texts.
     #[allow(clippy::type_complexity)]
+    #[pyo3(signature = (spelling, decimal = None, thousands = None))]
     fn interned<'py>(
         &self,
         py: Python<'py>,
         spelling: &str,
+        decimal: Option<&str>,
+        thousands: Option<&str>,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Vec<String>)> {
         let spelling = spelling_of(spelling)?;
-        let found = self.run(py, |column, control| column.texts(spelling, control))?;
+        let marks = decimal.map(|decimal| marks_of(decimal, thousands, decimal == ".")).transpose()?;
+        let found = self.run(py, |column, control| column.texts(spelling, marks, control))?;
         Ok((found.places.into_pyarray(py), found.status.into_pyarray(py), found.texts))
     }
 }
@@ -295,11 +308,11 @@ pub(crate) fn check_time_format(format: &str) -> PyResult<()> {
 pub(crate) fn owner_codes<'py>(
     py: Python<'py>,
     index: PyRef<'py, PyTableIndex>,
-    columns: Vec<PyRef<'py, PyColumn>>,
-    spellings: Vec<String>,
+    columns: Items<Py<PyColumn>>,
+    spellings: Items<String>,
 ) -> PyResult<Rows<'py, u32>> {
     let spellings = spellings.iter().map(|one| spelling_of(one)).collect::<PyResult<Vec<_>>>()?;
-    let columns: Vec<Arc<Column>> = columns.iter().map(|column| column.0.clone()).collect();
+    let columns: Vec<Arc<Column>> = columns.iter().map(|column| column.get().0.clone()).collect();
     let len = columns.first().map_or(0, |column| column.len());
     if let ([column], [spelling]) = (&columns[..], &spellings[..])
         && let Some((integers, status)) = column.owned_by_integers(*spelling)

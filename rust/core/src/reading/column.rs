@@ -247,6 +247,17 @@ impl Objects {
     }
 }
 
+/// What a text is that stands between two offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A text, if it is UTF-8.
+    Text,
+    /// Bytes of which nobody has said that they are a text.
+    Bytes,
+    /// An exact number, in the usual grammar.
+    Number,
+}
+
 /// Values of one physical form.
 #[derive(Clone, Debug)]
 pub enum Values {
@@ -277,17 +288,44 @@ pub enum Values {
         bytes: Vec<u8>,
         /// One more than there are texts.
         offsets: Vec<i64>,
-        /// Whether nobody has said that they are texts.
-        binary: bool,
+        /// What they are.
+        kind: Kind,
     },
     /// Values of many classes.
     Objects(Objects),
     /// Places in a list of values; negative ones are missing.
     Coded(Vec<i64>, Arc<Column>),
     /// Columns one after the other.
-    Joined(Vec<Arc<Column>>),
+    Joined(Joined),
     /// So many values that nothing reads.
     Odd(usize),
+}
+
+/// Columns one after the other.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    columns: Vec<Arc<Column>>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+}
+
+impl Joined {
+    /// Columns in their order.
+    pub fn new(columns: Vec<Arc<Column>>) -> Self {
+        let mut end = 0;
+        let ends = columns.iter().map(|column| {
+            end += column.len();
+            end
+        });
+        Self { ends: ends.collect(), columns }
+    }
+
+    /// The column that has a row, and the row's place in it.
+    fn place(&self, row: usize) -> (&Column, usize) {
+        let number = self.ends.partition_point(|&end| end <= row);
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        (&self.columns[number], row - start)
+    }
 }
 
 /// A column.
@@ -411,6 +449,16 @@ impl Column {
         Ok(made)
     }
 
+    /// The same texts as exact numbers, which they must be.
+    #[must_use]
+    pub fn as_numbers(&self) -> Self {
+        let mut made = self.clone();
+        if let Values::Texts { kind, .. } = &mut made.values {
+            *kind = Kind::Number;
+        }
+        made
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         match &self.values {
@@ -424,7 +472,7 @@ impl Column {
             Values::Decimals { bytes, width, .. } => bytes.len() / width,
             Values::Texts { offsets, .. } => offsets.len() - 1,
             Values::Objects(objects) => objects.values.len(),
-            Values::Joined(columns) => columns.iter().map(|column| column.len()).sum(),
+            Values::Joined(joined) => joined.ends.last().copied().unwrap_or(0),
             Values::Odd(len) => *len,
         }
     }
@@ -457,11 +505,12 @@ impl Column {
                 let text = format!("{unscaled}e{}", -i64::from(*scale));
                 then(Cell::Decimal(&text))
             }
-            Values::Texts { bytes, offsets, binary } => {
+            Values::Texts { bytes, offsets, kind } => {
                 let place = |row: usize| usize::try_from(offsets[row]).unwrap_or_default();
                 let found = &bytes[place(row)..place(row + 1)];
-                match str::from_utf8(found) {
-                    Ok(text) if !binary => then(Cell::Text(text)),
+                match (kind, str::from_utf8(found)) {
+                    (Kind::Text, Ok(text)) => then(Cell::Text(text)),
+                    (Kind::Number, Ok(text)) => then(Cell::Decimal(text)),
                     _ => then(Cell::Bytes(found)),
                 }
             }
@@ -470,15 +519,9 @@ impl Column {
                 Ok(code) => of.with_cell(code, then),
                 Err(_) => then(Cell::Missing),
             },
-            Values::Joined(columns) => {
-                let mut row = row;
-                for column in columns {
-                    if row < column.len() {
-                        return column.with_cell(row, then);
-                    }
-                    row -= column.len();
-                }
-                then(Cell::Missing)
+            Values::Joined(joined) => {
+                let (column, row) = joined.place(row);
+                column.with_cell(row, then)
             }
             Values::Odd(_) => then(Cell::Odd),
         }
@@ -493,19 +536,30 @@ impl Column {
         let len = self.len();
         let (mut found, mut status) = (room("values", len)?, room("values", len)?);
         match &self.values {
-            Values::Joined(columns) if self.missing.is_none() => {
-                for column in columns {
+            Values::Joined(joined) if self.missing.is_none() => {
+                for column in &joined.columns {
                     let (values, lacks) = column.read(control, rule)?;
                     found.extend(values);
                     status.extend(lacks);
                 }
             }
             Values::Coded(codes, of) => {
-                let (values, lacks) = of.read(control, rule)?;
+                // Each value that is used, once.
+                let mut known: Vec<Option<(T, u8)>> = room("values", of.len())?;
+                known.resize(of.len(), None);
                 for (row, &code) in codes.iter().enumerate() {
-                    let code = usize::try_from(code).ok().filter(|_| !self.is_missing(row));
-                    found.push(code.map_or_else(T::default, |code| values[code]));
-                    status.push(code.map_or(MISSING, |code| lacks[code]));
+                    if row % CHECK_EVERY == 0 {
+                        control.check()?;
+                    }
+                    let (value, lack) = match usize::try_from(code) {
+                        Ok(code) if !self.is_missing(row) => *known[code].get_or_insert_with(|| {
+                            let (value, lack) = status_of(of.with_cell(code, &mut *rule));
+                            (value.unwrap_or_default(), lack)
+                        }),
+                        _ => (T::default(), MISSING),
+                    };
+                    found.push(value);
+                    status.push(lack);
                 }
             }
             _ => {
@@ -663,8 +717,8 @@ impl Column {
     ///
     /// # Errors
     /// As [`Column::numbers`].
-    pub fn texts(&self, spelling: Spelling, control: &Control) -> Result<Interned> {
-        let fresh = || Interner::new(spelling, self.marks, self.len().min(TEXTS));
+    pub fn texts(&self, spelling: Spelling, marks: Option<Marks>, control: &Control) -> Result<Interned> {
+        let fresh = || Interner::new(spelling, self.marks_of(marks), self.len().min(TEXTS));
         if self.len() <= TEXTS || matches!(self.values, Values::Joined(_) | Values::Coded(..)) {
             let mut own = fresh();
             let (places, status) = self.read(control, &mut |cell| own.known_place(cell))?;
@@ -821,7 +875,7 @@ pub fn owners(columns: &[(&Column, Spelling)], control: &Control) -> Result<Owne
         let start = found.bytes.len();
         let read = match columns {
             [(column, spelling)] => {
-                column.with_cell(row, |cell| owner(&[(cell, *spelling)], column.marks, &mut found.bytes))
+                column.with_cell(row, |cell| owner(&[(cell, *spelling, column.marks)], &mut found.bytes))
             }
             _ => owner_of_several(columns, row, &mut found.bytes),
         };
@@ -848,15 +902,15 @@ fn owner_of_several(
     fn nested(
         columns: &[(&Column, Spelling)],
         row: usize,
-        cells: &mut Vec<(Cell<'_>, Spelling)>,
+        cells: &mut Vec<(Cell<'_>, Spelling, Marks)>,
         out: &mut Vec<u8>,
     ) -> std::result::Result<Owner, Lack> {
         let Some(((column, spelling), rest)) = columns.split_first() else {
-            return owner(cells, Marks::default(), out);
+            return owner(cells, out);
         };
         column.with_cell(row, |cell| {
             let mut longer = cells.clone();
-            longer.push((cell, *spelling));
+            longer.push((cell, *spelling, column.marks));
             nested(rest, row, &mut longer, out)
         })
     }
