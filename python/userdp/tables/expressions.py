@@ -566,6 +566,8 @@ class Expression:
     def slice(self, start: int | None = None, stop: int | None = None) -> Expression:
         """Return the characters from one place to before another, as Python's slices do.
 
+        Of the text as it is read: a code of digits has its zeros with ``key(str, width=5)``, or with ``written=True``.
+
         Parameters
         ----------
         start, stop : int, optional
@@ -575,6 +577,8 @@ class Expression:
 
     def match(self, pattern: str) -> Expression:
         r"""Return whether the whole text is as a public pattern says.
+
+        As it is read: see `slice`.
 
         Parameters
         ----------

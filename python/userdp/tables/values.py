@@ -32,7 +32,7 @@ from userdp.tables.schema import (
     spelled,
     time_of,
 )
-from userdp.users.values import LARGEST_WHOLE, Array, Mask
+from userdp.users.values import LARGEST_WHOLE, Array, Mask, Spelling
 
 Plain: TypeAlias = "int | float | str | bool | datetime.date | datetime.datetime"
 
@@ -299,6 +299,8 @@ def common(first: ColumnType, second: ColumnType, what: str) -> ColumnType:
         held = first if isinstance(first, Category) else second
         if all(isinstance(value, str) for value in _values(held)):
             return second if held is first else first
+    if kinds[0] == kinds[1] == "text":
+        return _common_texts(first, second)  # type: ignore[arg-type]
     if kinds[0] == kinds[1]:
         if isinstance(first, Timestamp) and isinstance(second, Timestamp):
             return Timestamp(min(first.low, second.low), max(first.high, second.high))
@@ -318,6 +320,13 @@ def _common_numbers(first: ColumnType, second: ColumnType) -> ColumnType:
     if isinstance(first, Number) or isinstance(second, Number):
         return Number(float(low), float(high), steps_of(first, second))
     return Integer(low, high)
+
+
+def _common_texts(first: Key, second: Key) -> Key:
+    """Texts by the coarser of two spellings: what one of the columns cannot tell apart is not told apart."""
+    ranks: tuple[Spelling, ...] = ("doubles", "digits", "written")
+    spelling = ranks[min(ranks.index(first.spelling), ranks.index(second.spelling))]
+    return Key(str, spelling, max(first.width, second.width), first.marks or second.marks)
 
 
 def _common_categories(first: Category, second: Category) -> Category:
@@ -344,6 +353,18 @@ def converters(source: ColumnType, target: ColumnType) -> tuple[Callable[[Cells]
             places = places_in(source.values, target)
             own = {value: target.values[at] for value, at in zip(source.values, places.tolist(), strict=True)}
             return (lambda cells: Cells(places[cells.values], cells.valid)), own.__getitem__
+    if isinstance(target, Key) and isinstance(source, Key) and kind_of(source) == "text" and source != target:
+        if (source.spelling, source.width) == (target.spelling, target.width):
+            return _same, _same
+
+        def respelled(texts: Sequence[str]) -> tuple[str, ...]:
+            found = spelled(texts, target.spelling, target.width, target.marks)
+            return tuple(text if new is None else new for text, new in zip(texts, found, strict=True))
+
+        return (
+            lambda cells: Cells(cells.values, cells.valid, respelled(cells.texts or ())),
+            lambda value: respelled([value])[0],
+        )
     if isinstance(target, Key) and kind_of(target) == "text" and isinstance(source, Category):
         texts = spelled(source.values, target.spelling, target.width, target.marks)
         # A public text that stands for a missing value equals none.

@@ -327,6 +327,10 @@ def take(container: Any, mask: npt.NDArray[np.bool_], *, lazy: bool = False) -> 
         return container[mask]
     if is_sequence(container):
         return [value for value, keep in zip(container, mask.tolist(), strict=True) if keep]
+    if type(container).__module__.partition(".")[0] == "pyarrow" and not lazy:
+        import pyarrow
+
+        return container.filter(pyarrow.array(mask))
     bounded = _narwhals(container, "X").filter(mask.tolist())
     return (bounded.lazy() if lazy else bounded).to_native()
 

@@ -388,11 +388,9 @@ fn hold(
         Cell::Bytes(bytes.as_bytes())
     } else if kind == classes.date {
         Cell::Time(day_of(value)? * DAY)
-    } else if kind == classes.datetime
-        && let Ok(since) = value.sub(classes.epoch.bind(value.py()))
-    {
-        // Without a zone: others have no difference from a time without one.
-        Cell::Time(microseconds(&since)?)
+    } else if kind == classes.datetime && value.getattr(intern!(value.py(), "tzinfo"))?.is_none() {
+        // With a zone Python would ask the zone, which may be of any class.
+        Cell::Time(microseconds(&value.sub(classes.epoch.bind(value.py()))?)?)
     } else {
         return held(objects, &taken.call1((value,))?);
     };

@@ -1,6 +1,6 @@
 //! Times: microseconds since 1970, in texts, and by a declared format.
 
-use super::numbers;
+use super::{numbers, texts};
 
 /// Microseconds of a day.
 pub const DAY: i64 = 86_400_000_000;
@@ -265,6 +265,12 @@ impl Format {
         }
         let made = Self { parts, width };
         let (sample, wanted) = made.sample();
+        if texts::bare(&sample) != sample {
+            return Err(
+                "its texts begin or end with blanks, which are stripped, or are not in the Unicode form NFC"
+                    .into(),
+            );
+        }
         if made.width.is_none() && numbers::written(sample.as_bytes()).is_some() {
             return Err("its texts say numbers, which readers change: 2024.10 becomes 2024.1".into());
         }
@@ -280,23 +286,25 @@ impl Format {
     fn sample(&self) -> (String, i64) {
         let has = |name: u8| self.parts.contains(&Part::Field(name));
         let pick = |name: u8, value: i64, other: i64| if has(name) { value } else { other };
-        let mut text = String::new();
+        let mut text = Vec::new();
         for part in &self.parts {
             match part {
-                Part::Literal(byte) => text.push(char::from(*byte)),
-                Part::Field(field) => text.push_str(match field {
-                    b'Y' => "2003",
-                    b'y' => "03",
-                    b'm' => "02",
-                    b'd' => "01",
-                    b'H' => "04",
-                    b'M' => "05",
-                    b'S' => "06",
-                    b'f' => "070000",
-                    _ => "+0000",
+                Part::Literal(byte) => text.push(*byte),
+                Part::Field(field) => text.extend_from_slice(match field {
+                    b'Y' => b"2003",
+                    b'y' => b"03",
+                    b'm' => b"02",
+                    b'd' => b"01",
+                    b'H' => b"04",
+                    b'M' => b"05",
+                    b'S' => b"06",
+                    b'f' => b"070000",
+                    _ => b"+0000",
                 }),
             }
         }
+        // Literals are the bytes of a text, in its order.
+        let text = String::from_utf8(text).unwrap_or_default();
         let days = days_of(2003, pick(b'm', 2, 1), 1);
         let clock = (pick(b'H', 4, 0) * 60 + pick(b'M', 5, 0)) * 60 + pick(b'S', 6, 0);
         (text, days * DAY + clock * 1_000_000 + pick(b'f', 70_000, 0))

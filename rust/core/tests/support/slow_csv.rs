@@ -66,7 +66,7 @@ fn slow_row(bytes: &[u8], start: usize, quote: Quote, escape: bool) -> Option<(V
 }
 
 /// The rows of a file without names, and the lines that are left out, in quadratic time.
-pub fn slow(bytes: &[u8], quote: Quote, escape: bool, width: usize) -> (Vec<Vec<Vec<u8>>>, Vec<u64>) {
+pub(crate) fn slow(bytes: &[u8], quote: Quote, escape: bool, width: usize) -> (Vec<Vec<Vec<u8>>>, Vec<u64>) {
     let (mut rows, mut out, mut start) = (Vec::new(), Vec::new(), 0);
     while start < bytes.len() {
         let line = bytes[..start].split(|&byte| byte == b'\n').count() as u64;
