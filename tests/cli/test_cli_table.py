@@ -362,7 +362,10 @@ def test_a_csv_file_is_read_as_the_options_say(ask: Ask) -> None:
 
 def test_options_of_csv_files_go_with_them_and_may_be_given_once(ask: Ask) -> None:
     for words, message in (
-        (["--separator", ";"], "--separator goes with files of CSV (.csv, .csv.gz, or - for standard input)"),
+        (
+            ["--separator", ";"],
+            "--separator goes with files of CSV (.csv, .tsv or .txt, perhaps with .gz, or - for standard input)",
+        ),
         (["--names", "a,b"], "--names goes with files of CSV"),
         (["--quote", "rfc", "--quote", "line"], "--quote: may be given once"),
         (["--quote", "single"], "--quote: invalid choice"),
@@ -403,7 +406,7 @@ def test_lines_that_are_lost_are_shown_to_the_owner(
     lines = {"rows": 3, "short": 1, "malformed": [], "long": [4, 5]}
     assert found == {"private": False, "columns": ["id", "x"], **lines}
     for words, message in (
-        (["people.txt"], "people.txt: the ending must be .csv or .csv.gz"),
+        (["people.xls"], "people.xls: the ending must be .csv"),
         ([str(tmp_path / "none.csv")], "none.csv"),
         ([str(path), "--escape", "^"], "--escape must be one of None"),
     ):

@@ -16,7 +16,7 @@ from userdp.exact.numbers import short_repr
 if TYPE_CHECKING:
     from userdp.tables.csv_files import CsvTable
 
-ENDINGS = (".csv", ".csv.gz")
+ENDINGS = tuple(f"{ending}{packed}" for ending in (".csv", ".tsv", ".txt") for packed in ("", ".gz"))
 STANDARD_INPUT = Path("-")
 OPTIONS = ("separator", "quote", "escape", "decimal", "thousands", "encoding", "missing", "names")
 MOST_SHOWN = 1000
@@ -102,7 +102,10 @@ def refuse_csv_options(path: Path, options: argparse.Namespace) -> None:
     """Refuse options of .csv files beside another file."""
     given = next((name for name in OPTIONS if getattr(options, name) is not None), None)
     if given is not None:
-        raise UsageError(f"--{given} goes with files of CSV (.csv, .csv.gz, or - for standard input); got {path}")
+        raise UsageError(
+            f"--{given} goes with files of CSV (.csv, .tsv or .txt, perhaps with .gz, or - for standard input); "
+            f"got {path}"
+        )
 
 
 def add_csv_check(commands: Any) -> None:
@@ -115,7 +118,7 @@ def add_csv_check(commands: Any) -> None:
         epilog="examples:\n  userdp csv-check people.csv\n"
         "  userdp csv-check people.csv --separator ';' --encoding cp1252",
     )
-    parser.add_argument("file", type=Path, help="a .csv or .csv.gz file, or - for standard input")
+    parser.add_argument("file", type=Path, help="a .csv, .tsv or .txt file, perhaps with .gz, or - for standard input")
     add_csv_options(parser)
     add_json_option(parser)
     parser.set_defaults(run=csv_check)

@@ -148,7 +148,9 @@ def _reader(name: str, kind: Any) -> Callable[[Any], Any]:
     from userdp.users.values import of_objects
 
     of = kind_of(kind)
-    as_read = {"integer": key(int), "boolean": boolean()}.get(of, kind)
+    as_read = {"boolean": boolean()}.get(of, kind)
+    if of == "integer":
+        as_read = key(int, decimal=kind.decimal or ".", thousands=kind.thousands)
     if of == "category":
         as_read = replace(kind, default=None)
 

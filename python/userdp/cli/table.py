@@ -16,7 +16,7 @@ from userdp.exact.numbers import parse_delta
 
 MOST_TEXT = 10_000
 """Characters of a question on the command line."""
-KINDS = ("number", "integer", "boolean", "category", "key")
+KINDS = ("number", "integer", "boolean", "category", "key", "timestamp")
 AGGREGATES = ("count_users", "count_rows", "sum", "mean", "quantile", "histogram", "cdf")
 COMPARISONS = {ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__"}
 COMPARISONS |= {ast.GtE: "__ge__"}
@@ -28,11 +28,13 @@ def add_table(commands: Any) -> None:
         "table",
         help="private counts, sums, means, quantiles and CDFs of a table",
         description="Answer a question about a file of rows with a column of user ids, with privacy for users. The "
-        "file is .parquet, .csv, .csv.gz, .feather or .arrow, or - for CSV on standard input. The schema is a .toml or "
+        "file is .parquet, .feather or .arrow, or CSV: .csv, .tsv or .txt, perhaps with .gz, or - for standard input. "
+        "The schema is a .toml or "
         ".json file that says what "
         'is public of each column: [wage] with type = "number", low = 0, high = 50; or type = "integer", "boolean", '
         '"category" with '
-        'values = [...], or "key" with kind = "str", "int", "date" or "datetime". Nothing of the schema may be taken '
+        'values = [...], "timestamp" with low and high, or "key" with kind = "str", "int", "date" or "datetime". '
+        "Nothing of the schema may be taken "
         "from the data. "
         "Each run spends its budget again: add up the epsilons of all runs on the same people.",
         epilog="examples:\n"
@@ -44,7 +46,7 @@ def add_table(commands: Any) -> None:
         "      --where 'union == 1 and hours > 1000' 'median=quantile(lwage, \"1/2\")' --plan --n-users 500",
     )
     parser.mixed = True
-    parser.add_argument("file", type=Path, help="the rows: .parquet, .csv, .csv.gz, .feather, .arrow, or -")
+    parser.add_argument("file", type=Path, help="the rows: .parquet, .feather, .arrow, .csv, .tsv, .txt (.gz), or -")
     parser.add_argument(
         "answers",
         nargs="*",
@@ -186,7 +188,7 @@ def read_rows(path: Path, options: argparse.Namespace) -> Any:
         raise UsageError(f"{path}: there is no such file")
     formats = {".parquet": "parquet", ".feather": "feather", ".arrow": "ipc"}
     if ending not in formats:
-        raise UsageError(f"{path}: the ending must be .parquet, .csv, .csv.gz, .feather or .arrow")
+        raise UsageError(f"{path}: the ending must be .parquet, .feather, .arrow, .csv, .tsv or .txt")
     try:
         import pyarrow.dataset
     except ModuleNotFoundError:
@@ -236,6 +238,8 @@ def read_schema(path: Path) -> Any:
             raise UsageError(f"{path}: the type of {name!r} must be {', '.join(KINDS)}; got {kind!r}")
         if kind == "key" and given.get("kind") in types:
             given["kind"] = types[given["kind"]]
+        if kind == "timestamp":
+            given |= {name: _time(given[name], path) for name in ("low", "high", "default") if name in given}
         try:
             columns[name] = getattr(tables, kind)(**given)
         except (TypeError, ValueError) as error:
@@ -244,6 +248,16 @@ def read_schema(path: Path) -> Any:
         return tables.Schema(columns)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def _time(value: Any, path: Path) -> Any:
+    """A time in a schema: TOML has such, and in JSON it is a text."""
+    import datetime
+
+    try:
+        return datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise UsageError(f"{path}: {value!r} is no time such as 2024-01-31T09:30") from None
 
 
 # --- questions, in a part of Python's own grammar

@@ -266,18 +266,12 @@ def _quoted(name: str) -> str:
 def _ibis(table: Any, name: str) -> Table | None:
     if not hasattr(table, "to_pyarrow_batches"):
         return None
+    backend = table.get_backend()
+    if backend.name == "duckdb":  # by the relation itself, as versions of both do not always agree on streams
+        return _duckdb(backend.con.sql(str(backend.compile(table))), name)
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        rows = table.select(*columns)
-        first = None
-        try:
-            reader = iter(rows.to_pyarrow_batches(chunk_size=BATCH_ROWS))
-            first = next(reader, None)
-        except AttributeError:  # a driver that has its streams under another name
-            reader = iter(rows.to_pyarrow().to_batches(BATCH_ROWS))
-        if first is not None:
-            yield first
-        yield from reader
+        yield from table.select(*columns).to_pyarrow_batches(chunk_size=BATCH_ROWS)
 
     return _Stream(table.columns, lambda columns: table.select(*columns).schema().to_pyarrow(), batches)
 
@@ -330,7 +324,8 @@ class _Dataset(Table):
             label = (str(schema.remove_metadata()), tuple(folders))
             if label not in heads:
                 own = _heads(schema, [name for name in columns if name in schema.names])
-                heads[label] = own | {name: head("folder names", "text") for name in columns if name in folders}
+                beside = [name for name in columns if name in folders and name not in own]
+                heads[label] = own | {name: head("folder names", "text") for name in beside}
         return list(heads.values()) or [_heads(self._dataset.schema, columns)]
 
     @staticmethod
@@ -440,9 +435,12 @@ class _Dict(_Frame):
         self._columns = list(columns.values())
         self.names = tuple(columns)
         kinds = (list, tuple, np.ndarray)
-        odd = next((column for column in self._columns if not (isinstance(column, kinds) or _is_series(column))), None)
-        if odd is not None:
-            raise TypeError(f"{name}: the columns of a dict are lists, arrays or series; got a {type(odd).__name__}")
+        for label, column in columns.items():
+            if not (isinstance(column, kinds) or _is_series(column)) or getattr(column, "ndim", 1) != 1:
+                raise TypeError(
+                    f"{name}: the columns of a dict are lists, or arrays or series of one dimension; got a "
+                    f"{type(column).__name__} for {label!r}"
+                )
         if len(set(map(len, self._columns))) > 1:
             raise ValueError(f"{name} is a dict of columns of several lengths")
 

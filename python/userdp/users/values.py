@@ -387,7 +387,7 @@ _NUMPY: dict[int, Callable[[Any], Form]] = {
     id(np.datetime64): _of_numpy_time,
     id(np.timedelta64): _constant(_ODD),
     id(np.void): _constant(_ODD),
-    id(type(None)): _constant(_GONE),
+    **{id(kind): _constant(_GONE) for kind in (type(None), type(np.ma.masked))},
 }
 _WITH_PANDAS: dict[int, Callable[[Any], Form]] = {}
 
@@ -632,8 +632,7 @@ def _of_chunk(array: Any) -> _core.Column:
         return _of_texts(array, binary=family == "bytes")
     missing = _missing(array)
     if family == "bool":
-        bits = np.frombuffer(array.buffers()[1], dtype=np.uint8) if count else np.zeros(0, dtype=np.uint8)
-        values = np.unpackbits(bits, bitorder="little")[array.offset : array.offset + count].astype(np.bool_)
+        values = _bits(array, 1) if count else np.zeros(0, dtype=np.bool_)
         return _core.Column.bools(values, missing)
     if family in ("integer", "float"):
         return _typed(_fixed(array, kind.to_pandas_dtype()), missing)
@@ -655,11 +654,15 @@ def _of_chunk(array: Any) -> _core.Column:
 
 
 def _missing(array: Any) -> Mask | None:
-    if not array.null_count:
-        return None
-    return ~np.unpackbits(np.frombuffer(array.buffers()[0], dtype=np.uint8), bitorder="little")[
-        array.offset : array.offset + len(array)
-    ].astype(np.bool_)
+    return ~_bits(array, 0) if array.null_count else None
+
+
+def _bits(array: Any, place: int) -> Mask:
+    """One of an array's buffers of bits; of what it shares with others only its own bytes."""
+    first, last = array.offset // 8, (array.offset + len(array) + 7) // 8
+    held = np.frombuffer(array.buffers()[place], dtype=np.uint8)[first:last]
+    start = array.offset % 8
+    return np.unpackbits(held, bitorder="little")[start : start + len(array)].astype(np.bool_)
 
 
 def _fixed(array: Any, dtype: Any) -> Any:
