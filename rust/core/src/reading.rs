@@ -266,10 +266,14 @@ pub fn owner(cells: &[(Cell<'_>, Spelling, Marks)], out: &mut Vec<u8>) -> Result
         if depth > 0 && matches!(cell, Cell::Missing) {
             return Err(Lack::Unreadable);
         }
-        // The usual ones without a text.
-        if let Cell::Whole(value) = cell
-            && let Ok(value) = i64::try_from(value)
-            && (value.unsigned_abs() < 1 << 53 || *spelling != Spelling::Doubles)
+        // The usual ones at once: integers, and texts that are the digits of one.
+        let usual = match cell {
+            Cell::Whole(value) => i64::try_from(value).ok(),
+            Cell::Text(text) => integer_of(text.as_bytes()),
+            _ => None,
+        };
+        if let Some(value) =
+            usual.filter(|value| value.unsigned_abs() < 1 << 53 || *spelling != Spelling::Doubles)
         {
             return Ok(Owner::Integer(value));
         }
