@@ -18,7 +18,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest reading stubtest evidence constant-time \
-	constant-time-leaks constant-time-welch architecture mutation packages packages-test bench bench-compare clean build-demo
+	constant-time-leaks constant-time-welch architecture mutation fuzz packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,21 @@ constant-time-welch: $(VENV)/.stamp-check build ## times of two classes of secre
 
 architecture: build ## draw docs/architecture.md anew
 	$(PY) evidence/architecture.py
+
+# --- coverage-guided fuzzing of what reads foreign bytes, so many runs of each target; needs a C++ compiler
+
+FUZZ_RUNS ?= 10000000
+FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-trace-compares
+FUZZ := target/fuzz/$(shell rustc -vV | sed -n 's/host: //p')/release
+
+fuzz: ## run the tokenizer and the grammars of numbers, times and texts on 10^7 inputs each, and compare with the reference
+	cd rust/fuzz && RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --target-dir ../../target/fuzz \
+		--target $(shell rustc -vV | sed -n 's/host: //p')
+	mkdir -p target/fuzz/corpus/rows target/fuzz/corpus/cells
+	$(FUZZ)/rows -runs=$(FUZZ_RUNS) -max_len=96 -timeout=10 -artifact_prefix=target/fuzz/ target/fuzz/corpus/rows
+	$(FUZZ)/cells -runs=$(FUZZ_RUNS) -max_len=48 -timeout=10 -artifact_prefix=target/fuzz/ target/fuzz/corpus/cells
+	PYTHONPATH=tests $(PY) -m support.reading_corpus target/fuzz/corpus/cells
 
 # --- what is published: one wheel for all Pythons from 3.10 on, and the sources
 

@@ -655,7 +655,6 @@ _Status: TypeAlias = npt.NDArray[np.uint8]
 _Missing: TypeAlias = npt.NDArray[np.bool_] | None
 
 @final
-@disjoint_base
 class Column:
     @staticmethod
     def bools(values: npt.NDArray[np.bool_], missing: _Missing = None) -> Column: ...
