@@ -7,12 +7,14 @@
 
 pub mod column;
 pub mod csv;
+pub mod interned;
 pub mod numbers;
+pub mod objects;
 pub mod texts;
 pub mod times;
 
-use column::Parts;
 use numbers::Marks;
+use objects::Parts;
 use times::{DAY, Format};
 
 /// How the one spelling of numbers and texts is told.

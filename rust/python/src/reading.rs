@@ -20,8 +20,9 @@ use userdp_core::{
     control::Control,
     reading::{
         Cell, Spelling,
-        column::{Column, Joined, Kind, Objects, Owners, Taken, Values, owners},
+        column::{Column, Joined, Kind, Owners, Values, owners},
         numbers::Marks,
+        objects::{Objects, Taken},
         times::{DAY, Format, Unit},
     },
 };

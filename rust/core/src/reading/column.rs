@@ -1,29 +1,25 @@
 //! Columns by what they physically are, read value by value.
 
 use super::{
-    Cell, Lack, Owner, Spelling, boolean, number,
+    Cell, Lack, Owner, Spelling, boolean,
+    interned::{Interned, Interner},
+    number,
     numbers::Marks,
+    objects::Objects,
     owner, point, time,
     times::{self, Format, Unit},
-    whole, whole_of, write_text,
+    whole, whole_of,
 };
 use crate::{Error, Result, control::Control, memory::room};
-use hashbrown::HashTable;
 use num_bigint::BigInt;
 use rayon::prelude::*;
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// Rows between two looks at the control.
 const CHECK_EVERY: usize = 1 << 16;
 
 /// Rows of texts that one thread reads at a time.
 const TEXTS: usize = 1 << 17;
-
-/// Texts of a column that are told again by all their bytes.
-const KNOWN: usize = 1 << 14;
 
 /// Rows that one thread reads at a time.
 const PIECE: usize = 1 << 12;
@@ -39,213 +35,6 @@ pub const MISSING: u8 = 1;
 
 /// Of a row with something that the kind does not read.
 pub const UNREADABLE: u8 = 2;
-
-/// Where some bytes stand among all.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    start: usize,
-    len: usize,
-}
-
-/// One value of a column of values of many classes.
-#[derive(Clone, Copy, Debug)]
-enum Held {
-    Missing,
-    Odd,
-    Bool(bool),
-    Whole(i64),
-    Float(f64),
-    Decimal(Span),
-    Text(Span),
-    Broken(Span),
-    Bytes(Span),
-    Time(i64),
-    Clock(i64),
-    /// The number of a period.
-    Period(usize),
-    /// So many of the parts, from a place on.
-    Tuple(Span),
-}
-
-/// Values of many classes, one after the other, as foreign objects are taken apart.
-#[derive(Clone, Debug, Default)]
-pub struct Objects {
-    values: Vec<Held>,
-    parts: Vec<Held>,
-    periods: Vec<(Span, Option<i64>)>,
-    bytes: Vec<u8>,
-}
-
-/// The parts of a tuple.
-#[derive(Clone, Copy, Debug)]
-pub struct Parts<'a> {
-    objects: &'a Objects,
-    span: Span,
-}
-
-impl<'a> Parts<'a> {
-    /// How many there are.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.span.len
-    }
-
-    /// Each of them.
-    pub fn cells(self) -> impl Iterator<Item = Cell<'a>> {
-        let held = &self.objects.parts[self.span.start..][..self.span.len];
-        held.iter().map(move |&part| self.objects.cell(part))
-    }
-}
-
-/// One foreign value, taken apart, for what no [`Cell`] is made of at once.
-#[derive(Clone, Debug)]
-pub enum Taken {
-    /// A cell without a text.
-    Plain(Cell<'static>),
-    /// An exact number as a text of the usual grammar.
-    Decimal(String),
-    /// A text.
-    Text(String),
-    /// A text with lone surrogates, in the form of UTF-8.
-    Broken(Vec<u8>),
-    /// Bytes of which nobody has said that they are a text.
-    Bytes(Vec<u8>),
-    /// A month, a quarter or a year: its spelling, and where it begins.
-    Period(String, Option<i64>),
-    /// An interval: its ends, and whether they belong to it.
-    Interval(Box<(Taken, Taken)>, bool, bool),
-    /// A tuple.
-    Tuple(Vec<Taken>),
-}
-
-impl Objects {
-    /// No values yet, and room for so many.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    pub fn with_room(count: usize) -> Result<Self> {
-        Ok(Self { values: room("values", count)?, ..Self::default() })
-    }
-
-    /// Adds a cell.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    pub fn push(&mut self, cell: Cell<'_>) -> Result<()> {
-        let held = self.hold_cell(cell)?;
-        self.values.try_reserve(1).map_err(no_memory)?;
-        self.values.push(held);
-        Ok(())
-    }
-
-    /// Adds a value that was taken apart.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    pub fn push_taken(&mut self, value: &Taken) -> Result<()> {
-        let held = self.hold(value)?;
-        self.values.try_reserve(1).map_err(no_memory)?;
-        self.values.push(held);
-        Ok(())
-    }
-
-    fn hold(&mut self, value: &Taken) -> Result<Held> {
-        let cell = match value {
-            Taken::Plain(cell) => *cell,
-            Taken::Decimal(text) => Cell::Decimal(text),
-            Taken::Text(text) => Cell::Text(text),
-            Taken::Broken(text) => Cell::Broken(text),
-            Taken::Bytes(bytes) => Cell::Bytes(bytes),
-            Taken::Period(text, time) => Cell::Period(text, *time),
-            Taken::Interval(ends, with_low, with_high) => {
-                // With all digits: as a text it is read by the doubles of its ends, where that is asked for.
-                let mut text = vec![if *with_low { b'[' } else { b'(' }];
-                let low = Self::write_end(&ends.0, &mut text)?;
-                text.extend_from_slice(b", ");
-                let high = Self::write_end(&ends.1, &mut text)?;
-                text.push(if *with_high { b']' } else { b')' });
-                return Ok(if low && high { Held::Text(self.copy(&text)?) } else { Held::Odd });
-            }
-            Taken::Tuple(parts) => {
-                let held = parts.iter().map(|part| self.hold(part)).collect::<Result<Vec<_>>>()?;
-                let span = Span { start: self.parts.len(), len: held.len() };
-                self.parts.try_reserve(held.len()).map_err(no_memory)?;
-                self.parts.extend(held);
-                return Ok(Held::Tuple(span));
-            }
-        };
-        self.hold_cell(cell)
-    }
-
-    fn write_end(end: &Taken, text: &mut Vec<u8>) -> Result<bool> {
-        let mut alone = Self::default();
-        alone.push_taken(end)?;
-        let cell = alone.values.first().map_or(Cell::Missing, |&held| alone.cell(held));
-        Ok(write_text(cell, Spelling::Digits, Marks::default(), text).is_ok())
-    }
-
-    fn hold_cell(&mut self, cell: Cell<'_>) -> Result<Held> {
-        Ok(match cell {
-            Cell::Missing => Held::Missing,
-            Cell::Odd | Cell::Tuple(_) => Held::Odd,
-            Cell::Bool(truth) => Held::Bool(truth),
-            Cell::Whole(value) => match i64::try_from(value) {
-                Ok(value) => Held::Whole(value),
-                Err(_) => Held::Decimal(self.copy(value.to_string().as_bytes())?),
-            },
-            Cell::Float(value) if value.is_nan() => Held::Missing,
-            Cell::Float(value) => Held::Float(value),
-            Cell::Decimal(text) => Held::Decimal(self.copy(text.as_bytes())?),
-            Cell::Text(text) => Held::Text(self.copy(text.as_bytes())?),
-            Cell::Broken(text) => Held::Broken(self.copy(text)?),
-            Cell::Bytes(bytes) => Held::Bytes(self.copy(bytes)?),
-            Cell::Time(time) => Held::Time(time),
-            Cell::Clock(time) => Held::Clock(time),
-            Cell::Period(text, time) => {
-                let text = self.copy(text.as_bytes())?;
-                self.periods.try_reserve(1).map_err(no_memory)?;
-                self.periods.push((text, time));
-                Held::Period(self.periods.len() - 1)
-            }
-        })
-    }
-
-    fn copy(&mut self, bytes: &[u8]) -> Result<Span> {
-        let span = Span { start: self.bytes.len(), len: bytes.len() };
-        self.bytes.try_reserve(bytes.len()).map_err(no_memory)?;
-        self.bytes.extend_from_slice(bytes);
-        Ok(span)
-    }
-
-    fn at(&self, span: Span) -> &[u8] {
-        &self.bytes[span.start..][..span.len]
-    }
-
-    fn text_at(&self, span: Span) -> &str {
-        str::from_utf8(self.at(span)).unwrap_or_default()
-    }
-
-    fn cell(&self, held: Held) -> Cell<'_> {
-        match held {
-            Held::Missing => Cell::Missing,
-            Held::Odd => Cell::Odd,
-            Held::Bool(truth) => Cell::Bool(truth),
-            Held::Whole(value) => Cell::Whole(i128::from(value)),
-            Held::Float(value) => Cell::Float(value),
-            Held::Decimal(text) => Cell::Decimal(self.text_at(text)),
-            Held::Text(text) => Cell::Text(self.text_at(text)),
-            Held::Broken(text) => Cell::Broken(self.at(text)),
-            Held::Bytes(bytes) => Cell::Bytes(self.at(bytes)),
-            Held::Time(time) => Cell::Time(time),
-            Held::Clock(time) => Cell::Clock(time),
-            Held::Period(number) => {
-                let (text, time) = self.periods[number];
-                Cell::Period(self.text_at(text), time)
-            }
-            Held::Tuple(span) => Cell::Tuple(Parts { objects: self, span }),
-        }
-    }
-}
 
 /// What a text is that stands between two offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,17 +130,6 @@ pub struct Column {
 /// What each row is read as, and whether it has a value.
 pub type ReadRows<T> = (Vec<T>, Vec<u8>);
 
-/// Texts by their places in a list.
-#[derive(Clone, Debug, Default)]
-pub struct Interned {
-    /// The place of each row's text; 0 where there is none.
-    pub places: Vec<u32>,
-    /// Whether a row has a text.
-    pub status: Vec<u8>,
-    /// The texts, in the order in which they came.
-    pub texts: Vec<String>,
-}
-
 /// Whose rows they are.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
@@ -365,43 +143,7 @@ pub struct Owners {
     pub status: Vec<u8>,
 }
 
-/// Both halves of a product.
-#[allow(clippy::cast_possible_truncation)]
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// Hashes by keys of their own for every column: nobody can choose texts that collide, which would only take longer.
-struct Hashing([u64; 2]);
-
-impl Default for Hashing {
-    fn default() -> Self {
-        let keys = RandomState::new();
-        Self([keys.hash_one(0_u8), keys.hash_one(1_u8) | 1])
-    }
-}
-
-impl Hashing {
-    /// Of a number's bits.
-    fn word(&self, word: u64) -> u64 {
-        let Self([first, second]) = *self;
-        fold(word ^ first, second)
-    }
-
-    /// Of a text.
-    fn hash(&self, text: &[u8]) -> u64 {
-        let Self([first, second]) = *self;
-        let (words, rest) = text.as_chunks::<8>();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        let start = fold(text.len() as u64 ^ first, second);
-        let mixed = words.iter().fold(start, |mixed, word| fold(mixed ^ u64::from_le_bytes(*word), second));
-        fold(mixed ^ u64::from_le_bytes(last), first | 1)
-    }
-}
-
-fn no_memory<E>(_: E) -> Error {
+pub(super) fn no_memory<E>(_: E) -> Error {
     Error::memory("values: there is no memory for the values of a column")
 }
 
@@ -748,108 +490,6 @@ impl Column {
             status.extend(lacks);
         }
         Ok(Interned { places, status, texts: all.list })
-    }
-}
-
-/// Texts by their places in a list.
-struct Interner {
-    spelling: Spelling,
-    marks: Marks,
-    hashing: Hashing,
-    table: HashTable<u32>,
-    list: Vec<String>,
-    text: Vec<u8>,
-    /// Texts as they stand, and what they were read as: most columns of texts have few.
-    texts: Vec<Option<(Box<[u8]>, Found)>>,
-    /// The same of numbers, by their bits.
-    numbers: Vec<Option<(bool, u64, Found)>>,
-}
-
-/// The place of a text, or why there is none.
-type Found = std::result::Result<u32, Lack>;
-
-impl Interner {
-    fn new(spelling: Spelling, marks: Marks, rows: usize) -> Self {
-        let slots = (4 * rows).next_power_of_two().min(KNOWN);
-        Self {
-            spelling,
-            marks,
-            hashing: Hashing::default(),
-            table: HashTable::new(),
-            list: Vec::new(),
-            text: Vec::new(),
-            texts: vec![None; slots],
-            numbers: vec![None; slots],
-        }
-    }
-
-    /// The place of a cell's text, remembered where the cell stood before.
-    fn known_place(&mut self, cell: Cell<'_>) -> Found {
-        // The number of slots is a power of two: the last bits count.
-        let slot = |hash: u64, slots: usize| usize::try_from(hash).unwrap_or_default() & (slots - 1);
-        let (float, bits) = match cell {
-            Cell::Text(raw) => {
-                let slot = slot(self.hashing.hash(raw.as_bytes()), self.texts.len());
-                return match &self.texts[slot] {
-                    Some((same, found)) if **same == *raw.as_bytes() => *found,
-                    Some(_) => self.place(cell),
-                    None => {
-                        let found = self.place(cell);
-                        self.texts[slot] = Some((raw.as_bytes().into(), found));
-                        found
-                    }
-                };
-            }
-            Cell::Float(value) => (true, value.to_bits()),
-            Cell::Whole(value) if let Ok(value) = i64::try_from(value) => (false, value.cast_unsigned()),
-            _ => return self.place(cell),
-        };
-        let slot = slot(self.hashing.word(bits), self.numbers.len());
-        match self.numbers[slot] {
-            Some((kind, same, found)) if (kind, same) == (float, bits) => found,
-            known => {
-                let found = self.place(cell);
-                if known.is_none() {
-                    self.numbers[slot] = Some((float, bits, found));
-                }
-                found
-            }
-        }
-    }
-
-    fn place(&mut self, cell: Cell<'_>) -> Found {
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        let found = write_text(cell, self.spelling, self.marks, &mut text).and_then(|()| self.find(&text));
-        self.text = text;
-        found
-    }
-
-    fn find(&mut self, text: &[u8]) -> Found {
-        let list = &self.list;
-        let hash = self.hashing.hash(text);
-        if let Some(&place) = self.table.find(hash, |&place| list[place as usize].as_bytes() == text) {
-            return Ok(place);
-        }
-        // What is written is UTF-8: spellings are ASCII, and texts were texts.
-        let text = str::from_utf8(text).map_err(|_| Lack::Unreadable)?;
-        self.add(hash, text.to_owned()).ok_or(Lack::Unreadable)
-    }
-
-    fn place_of(&mut self, text: String) -> u32 {
-        let list = &self.list;
-        let hash = self.hashing.hash(text.as_bytes());
-        let same = |&place: &u32| list[place as usize] == text;
-        // There are fewer texts than rows of a batch.
-        self.table.find(hash, same).copied().or_else(|| self.add(hash, text)).unwrap_or_default()
-    }
-
-    fn add(&mut self, hash: u64, text: String) -> Option<u32> {
-        let place = u32::try_from(self.list.len()).ok()?;
-        self.list.push(text);
-        let (list, hashing) = (&self.list, &self.hashing);
-        self.table.insert_unique(hash, place, |&place| hashing.hash(list[place as usize].as_bytes()));
-        Some(place)
     }
 }
 
