@@ -80,8 +80,9 @@ def test_the_page_has_the_types_that_are_read() -> None:
         assert {kind for kind, cell in zip(head[1:], cells, strict=True) if cell == "yes"} == FAMILIES[name], name
 
 
-def test_the_page_has_the_words_of_plans_and_cards() -> None:
-    _, *rows = table_of("docs/reading.md", "kind")
+@pytest.mark.parametrize("page", ["docs/reading.md", "docs/tables.md", "SECURITY.md"])
+def test_pages_have_the_words_of_plans_and_cards(page: str) -> None:
+    _, *rows = table_of(page, "kind")
     assert {row[0]: row[2] for row in rows} == READS
 
 
@@ -90,6 +91,7 @@ def test_the_contract_has_the_exceptions_with_their_cures() -> None:
     rows = re.findall(r"^\| (X\d) \| (.+) \| (.+) \|$", text, flags=re.MULTILINE)
     assert [name for name, _, _ in rows] == [f"X{number}" for number in range(1, 8)]
     assert "docs/reading.md" in text
+    assert "X1 to X7" in (ROOT / "docs/tables.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
