@@ -314,7 +314,9 @@ def test_marks_of_a_file_are_those_of_public_values_too(tmp_path: Path) -> None:
         answer(file, Schema(k=category(["1,5", "1,50"])), by)
     listed = Query().filter(col("k") == "1,5").agg(n=count_users())
     assert answer(file, Schema(k=key(str)), listed) == {(): 2}
-    assert "decimal=','" in Session(file, user="u", schema=Schema(k=key(str)), **LARGE).release(listed).card()
+    assert (
+        "decimal=','" in Session(file, user="u", schema=Schema(k=key(str)), **LARGE).release(listed, epsilon=400).card()
+    )
 
 
 def test_marks_of_a_file_are_those_of_ids_of_two_columns(tmp_path: Path) -> None:
