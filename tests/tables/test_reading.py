@@ -138,6 +138,8 @@ def test_long_ids_are_told_apart_where_no_value_can_have_made_doubles_of_them() 
 def test_a_person_of_two_columns() -> None:
     frame = pd.DataFrame({"a": [1, 1.0, 1, 2, None], "b": ["x", "x ", "y", "x", "x"], "x": 1.0})
     assert users(frame, user=["a", "b"]) == 3
+    by = Query().group_by("b", max_keys=1).agg(n=count_users())
+    assert answer(frame, Schema(b=category(["x", "y"])), by, user=["a", "b"]) == {"x": 2, "y": 1}
     assert users(pd.DataFrame({"u": list(zip(frame.a, frame.b, strict=True)), "x": 1.0})) == 3
 
 

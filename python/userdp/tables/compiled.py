@@ -301,7 +301,9 @@ def key_cells(keys: KeySet, names: Sequence[str], types: Mapping[str, ColumnType
     for given, cell in zip(keys, cells, strict=True):
         if table.setdefault(cell, given) is not given:
             one, other = (short_repr(key[0] if len(names) == 1 else key) for key in (table[cell], given))
-            raise ValueError(f"keys must be distinct; {one} and {other} are one key of {', '.join(map(repr, names))}; leave one out")
+            raise ValueError(
+                f"keys must be distinct; {one} and {other} are one key of {', '.join(map(repr, names))}; leave one out"
+            )
     return KeySet(cells)
 
 

@@ -80,7 +80,10 @@ class ColumnType(ABC):
     @property
     def sentence(self) -> str:
         """What is read of a column, in words."""
-        return READS[self.reads]
+        marks = getattr(self, "decimal", None), getattr(self, "thousands", None)
+        if marks == (None, None):
+            return READS[self.reads]
+        return f"{READS[self.reads]}; in texts {marks[0]!r} is before decimals, and {marks[1]!r} between thousands"
 
     @abstractmethod
     def read(self, column: raw.Column, name: str) -> Cells:

@@ -283,7 +283,8 @@ class Session:
         for name in columns:
             if name not in self._table.names:
                 raise ValueError(f"user={name!r} is no column of the frame, whose columns are {_names(self._table)}")
-            if name in schema:
+            # A part of an id, such as a shop that has its own customers, may be a column like others.
+            if name in schema and len(columns) == 1:
                 raise ValueError(
                     f"schema: {name!r} is the column of user ids, of which nothing is released; leave it out"
                 )
@@ -293,7 +294,7 @@ class Session:
         twice = next((name for name in (*columns, *schema) if self._table.names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"frame has several columns of the name {twice!r}; rename them")
-        heads = self._table.heads([*schema, *columns])
+        heads = self._table.heads(list(dict.fromkeys((*schema, *columns))))
         for head in heads:
             for name in columns:
                 if name not in head:
