@@ -4,14 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use userdp_core::reading::{
-    Cell, Owner, Spelling, boolean, number,
-    numbers::Marks,
-    owner, point, time,
-    times::Format,
-    whole, write_text,
+    Cell, Owner, Spelling, boolean, number, numbers::Marks, owner, point, time, times::Format, whole,
+    write_text,
 };
 
-const FORMATS: [&str; 6] = ["%m/%d/%Y", "%d.%m.%y %H:%M", "%Y%m%d", "%m%d%Y", "%d %m %Y %H:%M:%S.%f %z", "%y%m%d%H%M%S"];
+const FORMATS: [&str; 6] =
+    ["%m/%d/%Y", "%d.%m.%y %H:%M", "%Y%m%d", "%m%d%Y", "%d %m %Y %H:%M:%S.%f %z", "%y%m%d%H%M%S"];
 
 fn text_of(cell: Cell<'_>, spelling: Spelling) -> Option<String> {
     let mut out = Vec::new();
@@ -38,7 +36,8 @@ fuzz_target!(|data: &[u8]| {
         point: choice & 16 == 0,
     };
     let format = Format::new(FORMATS[usize::from(choice >> 5) % FORMATS.len()]).expect("a format");
-    let _ = (number(cell, dialect), whole(cell, dialect), point(cell), boolean(cell), time(cell, Some(&format)));
+    let _ =
+        (number(cell, dialect), whole(cell, dialect), point(cell), boolean(cell), time(cell, Some(&format)));
     let of_number = number(cell, usual);
     if let Ok(x) = of_number {
         assert!(!x.is_nan() && x.to_bits() != (-0.0_f64).to_bits());
@@ -54,8 +53,12 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-    // What doubles tell apart, digits tell apart.
-    if let (Some(exact), Some(rough)) = (text_of(cell, Spelling::Digits), text_of(cell, Spelling::Doubles)) {
+    // What doubles tell apart, digits tell apart; but for numbers beyond doubles, which are texts there.
+    let beyond = of_number.is_ok_and(f64::is_infinite) || bytes.iter().any(|byte| b"([".contains(byte));
+    if !beyond
+        && let (Some(exact), Some(rough)) =
+            (text_of(cell, Spelling::Digits), text_of(cell, Spelling::Doubles))
+    {
         assert_eq!(text_of(Cell::Text(&exact), Spelling::Doubles), Some(rough));
     }
 });
