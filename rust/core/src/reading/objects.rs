@@ -85,7 +85,7 @@ impl Objects {
     /// No values yet, and room for so many.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::Memory`](crate::Error::Memory).
     pub fn with_room(count: usize) -> Result<Self> {
         Ok(Self { values: room("values", count)?, ..Self::default() })
     }
@@ -93,7 +93,7 @@ impl Objects {
     /// Adds a cell.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::Memory`](crate::Error::Memory).
     pub fn push(&mut self, cell: Cell<'_>) -> Result<()> {
         let held = self.hold_cell(cell)?;
         self.values.try_reserve(1).map_err(no_memory)?;
@@ -104,7 +104,7 @@ impl Objects {
     /// Adds a value that was taken apart.
     ///
     /// # Errors
-    /// [`Error::Memory`].
+    /// [`Error::Memory`](crate::Error::Memory).
     pub fn push_taken(&mut self, value: &Taken) -> Result<()> {
         let held = self.hold(value)?;
         self.values.try_reserve(1).map_err(no_memory)?;
