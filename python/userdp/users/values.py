@@ -54,8 +54,6 @@ FAMILIES: dict[Family, frozenset[str]] = {
     **dict.fromkeys(("duration", "interval", "list", "struct", "map", "union", "unknown"), frozenset[str]()),
 }
 """Declared types by what is there, and as what each is read. All else is refused when a session is made."""
-FOUND = ("null", "object")
-"""Types that nobody declares: they are only found."""
 _CURES = {
     "duration": "make a number of it before, such as .dt.total_seconds()",
     "struct": "select one of its fields before",

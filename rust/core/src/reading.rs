@@ -15,7 +15,7 @@ pub mod times;
 
 use numbers::Marks;
 use objects::Parts;
-use times::{DAY, Format};
+use times::Format;
 
 /// How the one spelling of numbers and texts is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,11 +206,6 @@ fn by_digits(format: &Format, x: f64) -> Option<i64> {
     }
     let digits = format!("{:0width$}", x as u64);
     (digits.len() == width).then(|| format.time(digits.as_bytes()))?
-}
-
-/// The day of a time, counted from 1970.
-pub fn day_of(time: i64) -> i64 {
-    time.div_euclid(DAY)
 }
 
 /// Writes the one text of a cell: for categories, keys, and what is compared with them.
