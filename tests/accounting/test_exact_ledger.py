@@ -498,7 +498,7 @@ def test_a_session_is_no_slot() -> None:
     queries = WinsorizedQueries(epsilon="1/10", n_queries=2, max_norm=10, m=4)
     ledger = with_slots((PLD.pure("1/10"), 1), added_delta="1e-8")
     with pytest.raises(ValueError, match="several releases"):
-        ledger.open(queries, HOURS[:, None], groups=PEOPLE)
+        ledger.open_session(queries, HOURS[:, None], groups=PEOPLE)
     with pytest.raises(ValueError, match="several releases"):
         ledger.spend(queries.release_plan(n_users=30, n_features=1))
     with queries.open(HOURS[:, None], groups=PEOPLE) as session, pytest.raises(ValueError, match="several releases"):

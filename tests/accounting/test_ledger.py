@@ -457,12 +457,12 @@ def test_sessions_are_charged_for_all_questions_when_they_open() -> None:
     with pytest.raises(TypeError, match="a method fit"):
         ledger.fit(queries, HOURS[:, None], groups=PEOPLE)
     with pytest.raises(TypeError, match="a method open"):
-        ledger.open(classifier(), HOURS[:, None], groups=PEOPLE)  # type: ignore[arg-type]
-    with ledger.open(queries, HOURS[:, None], groups=PEOPLE, name="questions") as session:
+        ledger.open_session(classifier(), HOURS[:, None], groups=PEOPLE)  # type: ignore[arg-type]
+    with ledger.open_session(queries, HOURS[:, None], groups=PEOPLE, name="questions") as session:
         assert [(entry.name, entry.cost) for entry in ledger.entries] == [("questions", session.privacy_.cost)]
         session.release(lambda rows: rows.mean())
     with pytest.raises(PrivacyBudgetError):
-        ledger.open(queries, HOURS[:, None], groups=PEOPLE)
+        ledger.open_session(queries, HOURS[:, None], groups=PEOPLE)
     assert ledger.remaining()["epsilon"] == F(1, 2)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from userdp.accounting.zcdp import bounded_range_to_zcdp, parse_rho, pure_to_zcdp
-from userdp.exact.epsilon import as_epsilon, at_most, shortened, value_enclosure
+from userdp.exact.epsilon import as_epsilon, at_most, epsilon_above, shortened, value_enclosure
 from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level
 
 
@@ -161,6 +161,7 @@ class PrivacyCost:
 
 
 Composition: TypeAlias = Literal["basic", "zcdp", "exact"]
+Amount: TypeAlias = "Fraction | LogRatio"
 Amounts: TypeAlias = "Mapping[str, PrivacyLevel]"
 """By name; a number x is the level e^x, so that sums with logarithms of fractions stay exact."""
 
@@ -208,3 +209,26 @@ def _in_rho(cost: PrivacyCost) -> Amounts:
 
 CHARGES: Mapping[str, Callable[[PrivacyCost], Amounts]] = {"basic": _in_epsilon, "zcdp": _in_rho}
 """What a cost takes of each thing that is counted, by the kind of composition; "exact" has slots besides."""
+
+
+class ShownAmounts(Mapping[str, "Fraction | LogRatio"]):
+    """Amounts by currency: exact, and in a few digits where they are printed."""
+
+    def __init__(self, amounts: Mapping[str, Amount]) -> None:
+        self._amounts = dict(amounts)
+
+    def __getitem__(self, name: str) -> Amount:
+        return self._amounts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._amounts)
+
+    def __len__(self) -> int:
+        return len(self._amounts)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name!r}: {float(parse_level(self[name])):.6g}" for name in self) + "}"
+
+
+def shown_amounts(amounts: Amounts) -> Mapping[str, Amount]:
+    return ShownAmounts({name: epsilon_above(level) for name, level in amounts.items()})

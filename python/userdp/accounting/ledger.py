@@ -6,14 +6,24 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from userdp.accounting.budget_hook import charging
-from userdp.accounting.cost import CHARGES, Amounts, Composition, PrivacyCost, added, within
+from userdp.accounting.cost import (
+    CHARGES,
+    Amount,
+    Amounts,
+    Composition,
+    PrivacyCost,
+    ShownAmounts,
+    added,
+    shown_amounts,
+    within,
+)
+from userdp.accounting.ledger_files import KIND, LedgerInFile
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.slots import (
     Gaussian,
@@ -30,10 +40,10 @@ from userdp.accounting.slots import (
     what_would_do,
 )
 from userdp.accounting.zcdp import distance_cost, largest_rho, zcdp_delta
-from userdp.display import Fact, Section, Shown, Table
+from userdp.display import Fact, Section, Table
 from userdp.display.numbers import level_text, number_text
 from userdp.exact.encoding import fraction_text, read_fraction
-from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
+from userdp.exact.epsilon import as_epsilon, enclosure, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -52,8 +62,6 @@ WIDTH = 11
 _COST = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 
-Amount: TypeAlias = "Fraction | LogRatio"
-
 
 class _Spending(NamedTuple):
     """An entry as text has it."""
@@ -67,7 +75,7 @@ def _read(text: str) -> tuple[dict[str, Any], Amounts, list[_Spending], list[int
     """The arguments, limits and entries of what `to_json` wrote, and how many slots of each kind are used."""
     try:
         content = json.loads(text)
-        if content["userdp"] != "privacy ledger" or content["schema_version"] != SCHEMA_VERSION:
+        if content["userdp"] != KIND or content["schema_version"] != SCHEMA_VERSION:
             raise ValueError("not a ledger of this version")
         arguments = {name: content[name] for name in _PROMISE}
         arguments |= {"epsilon": _amount(content["epsilon"]), "delta": _amount(content["delta"])}
@@ -79,15 +87,15 @@ def _read(text: str) -> tuple[dict[str, Any], Amounts, list[_Spending], list[int
             slots = [(read_loss(slot["loss"]), slot["count"]) for slot in content["slots"]]
             arguments |= {"slots": slots, "gaussian": limits["mu2"]}
             used = [slot["used"] for slot in content["slots"]]
-        entries = [_spending(entry, content) for entry in content["entries"]]
+        entries = [_spending(entry, content["composition"]) for entry in content["entries"]]
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"the text is not a ledger as to_json writes it: {error}") from None
     return arguments, {name: parse_level(value) for name, value in limits.items()}, entries, used
 
 
-def _spending(entry: Mapping[str, Any], content: Mapping[str, Any]) -> _Spending:
+def _spending(entry: Mapping[str, Any], composition: str) -> _Spending:
     name, slot = str(entry["name"]), None
-    if content["composition"] == "exact":
+    if composition == "exact":
         slot = entry["slot"]
         if "loss" in entry:
             return _Spending(name, read_loss(entry["loss"]), slot)
@@ -170,10 +178,6 @@ def keeps_promise(ledger: PrivacyLedger, limits: Amounts) -> bool:
     return zcdp_delta(rho, ledger.epsilon, distance=distance) + beside <= ledger.delta
 
 
-def shown_amounts(amounts: Amounts) -> Mapping[str, Amount]:
-    return MappingProxyType({name: epsilon_above(level) for name, level in amounts.items()})
-
-
 def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
     """What is left, rounded down where it is not a fraction or the logarithm of one."""
     left = PrivacyLevel(limit.ratio / spent.ratio, limit.exponent - spent.exponent)
@@ -235,7 +239,7 @@ class _Line(NamedTuple):
     slot: int | None = None
 
 
-class PrivacyLedger(Shown):
+class PrivacyLedger(LedgerInFile):
     """Accounts for several fits and releases on the same users, and refuses the one that would overspend.
 
     The promise is fixed first: everything that is spent through the ledger is together (epsilon, delta)-DP. What comes
@@ -385,6 +389,22 @@ class PrivacyLedger(Shown):
         self._lock = threading.Lock()
         self._process = os.getpid()
 
+    def _replay_text(self, text: str) -> None:
+        self._replay(_spending(json.loads(text), self.composition))
+
+    def _replay(self, spending: _Spending) -> None:
+        """Count an entry that was allowed before."""
+        cost, ways = self._ways(spending.item, spending.slot, None, None)
+        way = self._first(ways)
+        if way is None or way.slot != spending.slot:
+            raise ValueError(f"what is no entry of this ledger: its promise does not allow {short_repr(spending.name)}")
+        self._count(LedgerEntry(spending.name, cost, shown_amounts(way.charged), way.slot), way)
+
+    def _count(self, entry: LedgerEntry, way: _Way) -> None:
+        self._spent = added(self._spent, way.charged)
+        self._used = tuple(number + (place == way.slot) for place, number in enumerate(self._used))
+        self._entries.append(entry)
+
     @property
     def limits(self) -> Mapping[str, Amount]:
         """What may be spent in all."""
@@ -393,20 +413,20 @@ class PrivacyLedger(Shown):
     @property
     def slots(self) -> tuple[LedgerSlot, ...]:
         """The slots, with how many of each kind are used; none can be added."""
-        with self._lock:
+        with self._current():
             used = self._used
         return tuple(LedgerSlot(kind.loss, kind.count, number) for kind, number in zip(self._kinds, used, strict=True))
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """What was spent on, in order."""
-        with self._lock:
+        with self._current():
             return tuple(self._entries)
 
     @property
     def spent(self) -> Mapping[str, Amount]:
         """What is spent, by currency; exact, but rounded up where LogRatios and numbers were added."""
-        with self._lock:
+        with self._current():
             return shown_amounts(self._spent)
 
     def remaining(self) -> Mapping[str, Amount]:
@@ -419,9 +439,9 @@ class PrivacyLedger(Shown):
         >>> ledger.remaining()["epsilon"]
         Fraction(1, 4)
         """
-        with self._lock:
+        with self._current():
             spent = self._spent
-        return MappingProxyType({name: difference(limit, spent[name]) for name, limit in self._limits.items()})
+        return ShownAmounts({name: difference(limit, spent[name]) for name, limit in self._limits.items()})
 
     def can_spend(
         self,
@@ -433,7 +453,7 @@ class PrivacyLedger(Shown):
     ) -> bool:
         """Whether `spend` would allow this now. Raises what it raises for what never can be spent here."""
         _, ways = self._ways(item, slot, unit, neighbors)
-        with self._lock:
+        with self._current():
             way = self._first(ways)
             return self._alone is None and way is not None and (way.slot is None or not self._fits)
 
@@ -505,8 +525,11 @@ class PrivacyLedger(Shown):
                     "composition, which this ledger does not promise: a session needs a mu2, or composition='zcdp'"
                 )
         if os.getpid() != self._process:
-            raise RuntimeError("the ledger belongs to the process that made it: another one would spend the rest again")
-        with self._lock:
+            raise RuntimeError(
+                "the ledger belongs to the process that made it: another one would spend the rest again; "
+                "one that is in a file can be opened there"
+            )
+        with self._current():
             label = _label(name, item, len(self._entries) + 1)
             if self._alone is not None:
                 raise RuntimeError(
@@ -521,12 +544,13 @@ class PrivacyLedger(Shown):
                     f"{label} would take a slot while other fits have not ended, which is concurrent composition; "
                     "release it before them or after them"
                 )
+            entry = LedgerEntry(label, cost, shown_amounts(way.charged), way.slot)
+            if self._log is not None:
+                self._log.append(json.dumps(self._entry_text(entry), allow_nan=False))
+            self._count(entry, way)
             if fit is not None:
                 self._fits |= {fit}
                 self._alone = None if way.slot is None else fit
-            self._spent = added(self._spent, way.charged)
-            self._used = tuple(number + (place == way.slot) for place, number in enumerate(self._used))
-            self._entries.append(LedgerEntry(label, cost, shown_amounts(way.charged), way.slot))
 
     def _ways(
         self, item: Any, slot: int | None, unit: str | None, neighbors: str | None
@@ -623,7 +647,7 @@ class PrivacyLedger(Shown):
             estimator.fit(X, **given)  # type: ignore[attr-defined]
         return estimator
 
-    def open(self, queries: Any, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None) -> Any:
+    def open_session(self, queries: Any, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None) -> Any:
         """Open a session of questions if the budget of all of them is within what is left.
 
         Parameters
@@ -653,8 +677,10 @@ class PrivacyLedger(Shown):
             )
         label = type(estimator).__name__ if name is None else name
         fit = _Fit(session=self.composition == "exact" and method == "open")
+        # Fits that may take a slot, or go on while another takes one: each has the file until it ends.
+        alone = self._log if self._kinds and self._log is not None else nullcontext()
         try:
-            with charging(estimator, lambda record: self._spend(record, label, slot, fit=fit), self.composition):
+            with alone, charging(estimator, lambda record: self._spend(record, label, slot, fit=fit), self.composition):
                 yield
         finally:
             with self._lock:
@@ -695,11 +721,11 @@ class PrivacyLedger(Shown):
 
     def to_json(self) -> str:
         """The promise and the entries, as JSON. Read it with `from_json`."""
-        with self._lock:
+        with self._current():
             entries, used = list(self._entries), self._used
         slots = [LedgerSlot(kind.loss, kind.count, number) for kind, number in zip(self._kinds, used, strict=True)]
         content = {
-            "userdp": "privacy ledger",
+            "userdp": KIND,
             "schema_version": SCHEMA_VERSION,
             **{name: _written(getattr(self, name)) for name in _PROMISE},
             "limits": {name: _written(value) for name, value in self.limits.items()},
@@ -727,17 +753,15 @@ class PrivacyLedger(Shown):
         if limits.keys() != ledger._limits.keys() or not keeps_promise(ledger, limits):
             raise ValueError("the text is not a ledger as to_json writes it: its limits do not keep its promise")
         ledger._limits = limits
-        for name, item, slot in entries:
-            ledger.spend(item, name, slot=slot)
-        if [slot.used for slot in ledger.slots] != used or [entry.slot for entry in ledger.entries] != [
-            entry.slot for entry in entries
-        ]:
+        for entry in entries:
+            ledger._replay(entry)
+        if list(ledger._used) != used:
             raise ValueError("the text is not a ledger as to_json writes it: its slots are not used by its entries")
         return ledger
 
     def _lines(self) -> list[_Line]:
         """The lines of the table."""
-        with self._lock:
+        with self._current():
             lines = [_Line("release", entry.name, entry.charged, entry.slot) for entry in self._entries]
             spent, limit = shown_amounts(self._spent), shown_amounts(self._limits)
         return [*lines, _Line("spent", "spent", spent), _Line("limit", "limit", limit)]
