@@ -26,13 +26,8 @@ class LedgerInFile(Shown):
     @abstractmethod
     def to_json(self) -> str: ...
 
-    @classmethod
     @abstractmethod
-    def from_json(cls: type[Ledger], text: str) -> Ledger: ...
-
-    @abstractmethod
-    def _replay_text(self, text: str) -> None:
-        """Count an entry that was allowed before."""
+    def _replay_text(self, text: str) -> None: ...
 
     @classmethod
     def create(cls: type[Ledger], path: PathText, *promise: Any, **arguments: Any) -> Ledger:
@@ -66,6 +61,7 @@ class LedgerInFile(Shown):
         --------
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
+        >>> from userdp.accounting import PrivacyCost, PrivacyLedger
         >>> with TemporaryDirectory() as folder:
         ...     PrivacyLedger.create(Path(folder) / "panel.ledger", 1).spend(PrivacyCost("1/4"), "wages")
         ...     ledger = PrivacyLedger.open(Path(folder) / "panel.ledger")
@@ -100,7 +96,7 @@ class LedgerInFile(Shown):
             if receipt is not None:
                 log.check(receipt)
             try:
-                ledger = cls.from_json(log.header)
+                ledger: Ledger = cls.from_json(log.header)  # type: ignore[attr-defined]
             except ValueError as error:
                 raise ValueError(f"{log.path}: {error}") from None
             ledger._log = log
