@@ -262,7 +262,8 @@ class DurableLog:
             raise ValueError(self._broken("its pages do not fit together"))
         digests: list[bytes] = []
         texts: list[str] = []
-        for number, text, salt, digest in self._connection.execute("SELECT * FROM log ORDER BY number"):
+        rows = self._connection.execute("SELECT number, text, salt, digest FROM log ORDER BY number")
+        for number, text, salt, digest in rows:
             whole = number == len(texts) and isinstance(text, bytes) and isinstance(salt, bytes)
             if not whole or self._next(digests, salt, text) != digest:
                 raise ValueError(self._broken(f"row {len(texts)} is damaged"))
