@@ -206,7 +206,7 @@ class DurableLog:
             raise OSError(
                 f"{self.path}: {error}. {state}. It and its folder must exist and be writable, and the disk not be full"
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter: of a message about a damaged name
             raise ValueError(self._broken(str(error))) from error
 
     def _broken(self, why: str) -> str:

@@ -162,19 +162,19 @@ def test_bad_arguments_make_no_file(path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{}", "null", '{"name": "x"}', '{"name": "x", "cost": {"epsilon": "9"}}', "[" * 10**5]
-    + [
-        json.dumps(
-            {
-                "name": "x",
-                "cost": dict.fromkeys(["rho", "distance", "bounded_range", "mu2"])
-                | {"epsilon": "2", "delta": "0", "added_delta": "0"},
-            }
-        )
-    ],
-)
+@pytest.mark.parametrize("epsilon", ["2", "-1", "1/0", "nan", "ln(3/1)", None, 1])
+def test_an_entry_that_the_promise_does_not_allow_is_refused(path: Path, epsilon: Any) -> None:
+    ledger = PrivacyLedger.create(path, 1)
+    ledger.spend(PrivacyCost("1/2"), "fine")
+    with DurableLog(path, "privacy ledger") as log:
+        entry = json.loads(log.entries[0])
+        log.append(json.dumps(entry | {"cost": entry["cost"] | {"epsilon": epsilon}}))
+    for ask in (lambda: PrivacyLedger.open(path), ledger.remaining):
+        with pytest.raises(ValueError, match=r"panel\.ledger: "):
+            ask()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "null", '{"name": "x"}', "[" * 10**5])
 def test_a_file_whose_entries_are_none_is_refused(path: Path, text: str) -> None:
     PrivacyLedger.create(path, 1)
     with DurableLog(path, "privacy ledger") as log:

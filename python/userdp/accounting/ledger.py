@@ -285,9 +285,9 @@ class PrivacyLedger(LedgerInFile):
     -----
     Nothing here looks at data: costs are public. A release counts from the moment it is allowed, whether or not it
     comes to an end. Ledgers cannot be copied or pickled, nor spent from in a forked process, as each copy would allow
-    all that is left once more; `to_json` is for keeping one, and keeping it from being used twice is up to you. So is
-    one ledger for each group of users: releases on users of whom none is in two groups do not add up, and need a
-    ledger each.
+    all that is left once more. `create` makes one in a file, for programs that end and for several at once; what
+    `to_json` writes may be read twice, and to prevent that is up to you. So is one ledger for each group of users:
+    releases on users of whom none is in two groups do not add up, and need a ledger each.
 
     **Why it holds.** Costs that add up below limits that were fixed in advance are a privacy filter, for pure and
     approximate DP (Rogers, Roth, Ullman and Vadhan 2016; Whitehouse, Ramdas, Rogers and Wu 2023) and for zCDP (Feldman
