@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import signal
 import sqlite3
@@ -12,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from userdp import durable_log
 from userdp.durable_log import DurableLog
 
 KIND = "log of a test"
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads, and is forked
 
 
 @pytest.fixture
@@ -241,6 +243,7 @@ def test_a_folder_that_cannot_be_written_to(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_full_disk(path: Path) -> None:
+    resource: Any = pytest.importorskip("resource")
     log = made(path, "first")
     limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     # More than the file, less than what a long entry adds to it.
@@ -283,6 +286,45 @@ def test_waiting_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.serial
+def test_threads_share_a_log(path: Path) -> None:
+    log = made(path)
+
+    def append() -> None:
+        for _ in range(100):
+            with log:
+                log.append("x")
+                log.check(log.receipt)
+
+    def look() -> None:
+        for _ in range(100):
+            with log:
+                log.check(log.receipt)
+
+    with ThreadPoolExecutor() as pool, log:
+        for done in [pool.submit(work) for work in (append, append, look, look)]:
+            done.result()
+    assert read(path) == ["x"] * 200
+
+
+@pytest.mark.serial
+def test_processes_that_are_killed_while_others_write(path: Path) -> None:
+    made(path)
+    source, receipts = random.Random(3), []
+    with ThreadPoolExecutor(3) as pool:
+        told = [pool.submit(killed_log.told, path, source.uniform(0.1, 0.3)) for _ in range(9)]
+        for one in told:
+            receipts += one.result()[1:]  # the first is of what others wrote
+    log = DurableLog(path, KIND)
+    with log:
+        for receipt in receipts:
+            log.check(receipt)
+    assert len(receipts) == len(set(receipts)) > 9
+    assert log.entries == [f"entry {place + 1}" for place in range(len(log.entries))]
+    assert len(receipts) <= len(log.entries) + 9
+
+
+@needs_fork
+@pytest.mark.serial
 def test_a_forked_child_has_no_part_in_it(path: Path) -> None:
     # The child ends as a program does: what it has of the connection is not closed, which would remove the parent's
     # entries.
@@ -312,6 +354,7 @@ with log:
 # --- kills and power failures
 
 
+@needs_fork
 @pytest.mark.serial
 def test_a_kill_at_any_statement_loses_nothing() -> None:
     found = list(killed_log.all_statements())
@@ -329,6 +372,7 @@ def test_after_a_kill_at_any_sync_a_power_failure_takes_nothing_back_that_was_sh
     assert sum(failures) > len(failures)
 
 
+@needs_fork
 @pytest.mark.serial
 def test_kills_at_random_moments_lose_nothing() -> None:
     found = list(killed_log.moments(20, seed=2))

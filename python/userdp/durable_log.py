@@ -97,8 +97,8 @@ class DurableLog:
         if log.path.exists():
             log._file()
         with log._explained(NOTHING):
-            log._connect("rwc")
             try:
+                log._connect("rwc")
                 log._connection.execute("BEGIN EXCLUSIVE")
                 log._connection.execute("COMMIT")
                 if log._number("SELECT count(*) FROM sqlite_master"):
@@ -107,7 +107,7 @@ class DurableLog:
                 log._recover()
                 log._write(header, TABLE)
             finally:
-                _close(log._connection)
+                log._close()
         with log:
             return log
 
@@ -115,20 +115,17 @@ class DurableLog:
         if os.getpid() != self._process:
             raise RuntimeError(f"{self.path}: it was opened by the process that forked this one; open it here")
         with self._lock, self._explained(NOTHING):
-            first = not self._users
-            if first:
-                self._identity = self._file()
-                self._connect("rw")
             try:
-                if first:
+                if not self._users:
+                    self._identity = self._file()
+                    self._connect("rw")
                     self._check_format()
                     self._recover()
                 self._read()
-            except BaseException:
-                if first:
-                    _close(self._connection)
-                raise
-            self._users += 1
+                self._users += 1
+            finally:
+                if not self._users:
+                    self._close()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -136,11 +133,12 @@ class DurableLog:
             with self._lock:
                 self._users -= 1
                 if not self._users:
-                    _close(self._connection)
+                    self._close()
 
     @property
     def receipt(self) -> str:
-        return f"{len(self.entries)}-{self._digests[-1].hex()}"
+        digests = tuple(self._digests)  # which other threads may add to
+        return f"{len(digests) - 1}-{digests[-1].hex()}"
 
     def check(self, receipt: str) -> None:
         """Refuse a file that does not have the entry of a receipt."""
@@ -156,8 +154,8 @@ class DurableLog:
             raise ValueError(f"{self.path}: the receipt is of another file, or of a copy that went on in another way")
 
     def append(self, text: str) -> None:
-        """Write an entry, within ``with``, by one thread at a time; when this returns it is on the disk."""
-        with self._explained(IN_DOUBT):
+        """Write an entry, within ``with``; when this returns it is on the disk."""
+        with self._lock, self._explained(IN_DOUBT):
             self._write(text)
             if self._identity != self._file(IN_DOUBT):
                 raise OSError(f"{self.path}: it was replaced meanwhile. {IN_DOUBT}")
@@ -220,20 +218,20 @@ class DurableLog:
         end = time.monotonic() + WAIT_SECONDS
         place = f"{self.path.as_uri()}?mode={mode}"
         while True:
-            connection = sqlite3.connect(place, 0, uri=True, isolation_level=None, check_same_thread=False)
-            _OPEN.add(connection)
             try:
+                connection = sqlite3.connect(place, 0, uri=True, isolation_level=None, check_same_thread=False)
+                self._connection = connection
+                _OPEN.add(connection)
                 connection.text_factory = bytes
                 # First of all: then nothing is in memory that processes share.
                 connection.execute("PRAGMA locking_mode=EXCLUSIVE")
                 for setting in ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON", "temp_store=MEMORY"):
                     connection.execute(f"PRAGMA {setting}")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                self._connection = connection
                 return
-            except BaseException as error:
+            except sqlite3.OperationalError as error:
                 # Before the pause: else it keeps the half of a lock, and so would all others.
-                _close(connection)
+                self._close()
                 if "locked" not in str(error) or time.monotonic() > end:
                     raise
             time.sleep(random.uniform(0, LONGEST_PAUSE))
@@ -273,7 +271,8 @@ class DurableLog:
             raise ValueError(f"{self.path}: an old copy, or another file, is in the place of what was read before")
         self._digests, (self.header, *self.entries) = digests, texts
 
-
-def _close(connection: sqlite3.Connection) -> None:
-    connection.close()
-    _OPEN.discard(connection)
+    def _close(self) -> None:
+        connection = vars(self).pop("_connection", None)
+        if connection is not None:
+            connection.close()
+            _OPEN.discard(connection)

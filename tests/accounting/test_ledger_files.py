@@ -30,6 +30,9 @@ from userdp.learners import ThresholdClassifier
 from userdp.means import WinsorizedQueries
 from userdp.tables import Schema, Session, count_users, number
 
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads, and is forked
+
 F = Fraction
 PEOPLE = np.repeat(np.arange(30), 4)
 HOURS = np.arange(120) % 10 + 1
@@ -282,6 +285,7 @@ def together(path: Path, number: int, share: PrivacyCost) -> list[int]:
     return counts
 
 
+@needs_fork
 @pytest.mark.serial
 @pytest.mark.parametrize(
     ("promise", "share", "times"),
@@ -328,6 +332,7 @@ def test_threads_of_one_object_and_of_several_spend_the_budget(path: Path) -> No
     assert shared.remaining()["epsilon"] == 0
 
 
+@needs_fork
 @pytest.mark.serial
 def test_a_process_that_is_killed_in_a_fit_leaves_the_file(path: Path) -> None:
     PrivacyLedger.create(path, 1, composition="basic")
@@ -353,6 +358,7 @@ def test_a_process_that_is_killed_in_a_fit_leaves_the_file(path: Path) -> None:
         ledger.spend(PrivacyCost("1/2"))
 
 
+@needs_fork
 @pytest.mark.serial
 def test_a_forked_process_opens_the_file_anew(path: Path) -> None:
     ledger = PrivacyLedger.create(path, 1)

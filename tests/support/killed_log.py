@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from userdp import durable_log
 from userdp.durable_log import DurableLog
 
 KIND = "log of a test"
@@ -68,6 +67,17 @@ def said(path: Path, do: Callable[[int], None], after: float | None = None) -> t
     return receipts, os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
+def told(path: Path, after: float) -> list[str]:
+    """What a process of its own says that writes as fast as it can, until it is killed some seconds after its first word."""
+    command = [sys.executable, "-c", PROGRAM, str(path), str(10**6)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        lines = process.stdout.readline()  # then the time begins
+        time.sleep(after)
+        process.kill()
+        return (lines + process.stdout.read()).split("\n")[:-1]
+
+
 def killed_at_statement(path: Path, number: int) -> tuple[list[str], bool]:
     """What is said before the statement of a number begins; closing a file counts as one."""
     left = [number]
@@ -78,19 +88,19 @@ def killed_at_statement(path: Path, number: int) -> tuple[list[str], bool]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def do(say: int) -> None:
-        connect, close = sqlite3.connect, durable_log._close
+        connect, close = sqlite3.connect, DurableLog._close
 
         def connected(*given: Any, **named: Any) -> sqlite3.Connection:
             connection = connect(*given, **named)
             connection.set_trace_callback(count)
             return connection
 
-        def closed(connection: sqlite3.Connection) -> None:
+        def closed(log: DurableLog) -> None:
             count("close")
-            close(connection)
+            close(log)
             count("closed")
 
-        sqlite3.connect, durable_log._close = connected, closed  # type: ignore[assignment]
+        sqlite3.connect, DurableLog._close = connected, closed  # type: ignore[assignment]
         work(str(path), ENTRIES, say)
 
     return said(path, do)
