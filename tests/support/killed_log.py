@@ -68,7 +68,7 @@ def said(path: Path, do: Callable[[int], None], after: float | None = None) -> t
 
 
 def told(path: Path, after: float) -> list[str]:
-    """What a process of its own says that writes as fast as it can, until it is killed some seconds after its first word."""
+    """What a process of its own says that writes as fast as it can, until some seconds after its first word."""
     command = [sys.executable, "-c", PROGRAM, str(path), str(10**6)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
