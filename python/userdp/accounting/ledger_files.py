@@ -95,13 +95,13 @@ class LedgerInFile(Shown):
         with DurableLog(path, KIND) as log:
             if receipt is not None:
                 log.check(receipt)
-            try:
-                ledger: Ledger = cls.from_json(log.header)  # type: ignore[attr-defined]
-            except ValueError as error:
-                raise ValueError(f"{log.path}: {error}") from None
-            ledger._log = log
-            ledger._read_on()
-        return ledger
+        try:  # without the file, as to certify slots may take a while
+            ledger: Ledger = cls.from_json(log.header)  # type: ignore[attr-defined]
+        except ValueError as error:
+            raise ValueError(f"{log.path}: {error}") from None
+        ledger._log = log
+        with ledger._current():
+            return ledger
 
     @property
     def receipt(self) -> str | None:

@@ -221,7 +221,8 @@ class Session:
     n_users : int, optional
         Public: for plans, how many users there are about.
     ledger : PrivacyLedger, optional
-        In place of epsilon, delta and composition: a ledger that other releases of the same users share.
+        In place of epsilon, delta and composition: a ledger that other releases of the same users share, those of other
+        programs if it is in a file.
     exact_ids : bool
         Promise that the column of ids has been of integers, or of texts, from the start. Then whole numbers above 2**53
         are told apart by all their digits; so they are in Arrow, polars and databases without a promise. Otherwise a
