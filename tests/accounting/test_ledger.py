@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import pickle
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -108,12 +109,27 @@ def test_logarithms_stay_exact() -> None:
     assert not mixed.can_spend(PrivacyCost("1e-12"))
 
 
-def test_floats_are_the_numbers_that_they_are() -> None:
-    ledger = PrivacyLedger(0.3)
-    ledger.spend(PrivacyCost(0.1))
-    ledger.spend(PrivacyCost(0.1))
-    assert not ledger.can_spend(PrivacyCost(0.1))
-    assert ledger.can_spend(PrivacyCost(0.09999999999999998))
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16, np.array])
+def test_floats_are_the_decimals_that_they_print_as(kind: Any) -> None:
+    """Ten tenths are the whole, of epsilon, of delta and of rho, whatever floats they are."""
+    ledger = PrivacyLedger(1, 1e-5)
+    for _ in range(10):
+        ledger.spend(PrivacyCost(kind(0.1), 1e-6))
+    assert dict(ledger.remaining()) == {"epsilon": 0, "delta": 0}
+    assert not ledger.can_spend(PrivacyCost(5e-324))
+    with pytest.raises(PrivacyBudgetError, match=r"needs epsilon 0\.1, delta 0, and 0, 0 are left"):
+        ledger.spend(PrivacyCost(kind(0.1)))
+    assert PrivacyCost(rho=kind(0.1), mu2=kind(0.2), delta=0) == PrivacyCost(rho="0.1", mu2="0.2")
+
+
+def test_a_refusal_prints_numbers_that_differ() -> None:
+    ledger = PrivacyLedger("1/3")
+    with pytest.raises(PrivacyBudgetError, match=r"needs epsilon 0\.33333333334, delta 0, and 0\.33333333333, 0 are"):
+        ledger.spend(PrivacyCost("0.33333333334"))
+    with pytest.raises(PrivacyBudgetError) as caught:
+        ledger.spend(PrivacyCost(F(1, 3) + F(1, 10**60)))
+    needed, left = re.findall(r"\d+/\d+", str(caught.value))
+    assert (F(needed), F(left)) == (F(1, 3) + F(1, 10**60), F(1, 3))
 
 
 def test_zcdp_is_counted_in_three_fixed_limits() -> None:

@@ -6,14 +6,14 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from userdp.accounting.budget_hook import charging
-from userdp.accounting.cost import CHARGES, Amounts, Composition, PrivacyCost, added, within
+from userdp.accounting.cost import CHARGES, FIELDS, Amounts, Composition, PrivacyCost, added, within
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.slots import (
     Gaussian,
@@ -31,14 +31,16 @@ from userdp.accounting.slots import (
 )
 from userdp.accounting.zcdp import distance_cost, largest_rho, zcdp_delta
 from userdp.display import Fact, Section, Shown, Table
-from userdp.display.numbers import level_text, number_text
+from userdp.display.numbers import apart, level_text, number_text
 from userdp.exact.encoding import fraction_text, read_fraction
-from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
+from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, rational_below, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
     PrivacyLevel,
+    agreed_neighbors,
+    check_neighbors,
     is_integer,
     nonzero_level,
     parse_delta,
@@ -47,9 +49,8 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import PrivacyBudgetError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 WIDTH = 11
-_COST = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 
 Amount: TypeAlias = "Fraction | LogRatio"
@@ -95,7 +96,8 @@ def _spending(entry: Mapping[str, Any], content: Mapping[str, Any]) -> _Spending
 
 
 def _cost(content: Mapping[str, Any]) -> PrivacyCost:
-    given = {name: None if content[name] is None else _amount(content[name]) for name in _COST}
+    words = {name: content[name] for name in FIELDS}
+    given = {name: word if word is None or name == "neighbors" else _amount(word) for name, word in words.items()}
     return PrivacyCost(**given)  # type: ignore[arg-type]
 
 
@@ -187,7 +189,6 @@ def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
 Estimator = TypeVar("Estimator")
 
 COMPOSITIONS = (*CHARGES, "exact")
-NEIGHBORS = ("replace", "add-remove")
 UNITS = ("user", "record")
 
 
@@ -307,7 +308,7 @@ class PrivacyLedger(Shown):
     user is on the same side in all releases. Only the limits are promised: `spent` is what was counted, and there is no
     (epsilon, delta) of what was spent so far.
 
-    Sums are exact: three times 0.1 as a float is more than 0.3 as a float. Write ``"0.1"`` or a Fraction.
+    Sums are exact, and a float is the shortest decimal that it prints as: ten times 0.1 are 1.
 
     Examples
     --------
@@ -351,10 +352,10 @@ class PrivacyLedger(Shown):
         for name, value, accepted in (
             ("composition", composition, COMPOSITIONS),
             ("unit", unit, UNITS),
-            ("neighbors", neighbors, NEIGHBORS),
         ):
             if value not in accepted:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {short_repr(value)}")
+        check_neighbors(neighbors)
         beside = parse_delta(added_delta, "added_delta")
         kinds = kinds_of(slots, neighbors)
         if composition != "exact" and (kinds or not (isinstance(gaussian, str) and gaussian == "rest")):
@@ -562,10 +563,12 @@ class PrivacyLedger(Shown):
         if all(way.slot is not None and self._used[way.slot] >= self._kinds[way.slot].count for way in ways):
             places = sorted({way.slot for way in ways if way.slot is not None})
             return f"{label} needs a slot that dominates it, and all of them (slots {places}) are used"
-        left = [difference(limit, self._spent[key]) for key, limit in self._limits.items()]
-        needs = ", ".join(f"{key} {float(level):.6g}" for key, level in ways[0].charged.items())
-        rest = ", ".join(f"{float(parse_level(value)):.6g}" for value in left)
-        return f"{label} needs {needs}, and {rest} are left"
+        pairs = []
+        for key, level in ways[0].charged.items():
+            needed, left = value_enclosure(level)[1], difference(self._limits[key], self._spent[key])
+            pairs.append((key, *apart(needed, rational_below(left))))
+        needs = ", ".join(f"{key} {needed}" for key, needed, _ in pairs)
+        return f"{label} needs {needs}, and {', '.join(left for *_, left in pairs)} are left"
 
     def fit(
         self,
@@ -678,20 +681,26 @@ class PrivacyLedger(Shown):
             )
         if not getattr(record, "is_private", True):
             raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")
-        for name, given, ours in (("unit", unit, self.unit), ("neighbors", neighbors, self.neighbors)):
-            own = getattr(record, name, None)
-            if own is not None and given is not None:
-                raise ValueError(f"{name} is for a PrivacyCost; {type(item).__name__} has its own")
-            theirs = own if given is None else given
+        assert cost is not None
+        own_unit, stated = getattr(record, "unit", None), (getattr(record, "neighbors", None), cost.neighbors)
+        own = agreed_neighbors(stated, "the item and its cost")
+        for name, of_item, given, ours in (
+            ("unit", own_unit, unit, self.unit),
+            ("neighbors", own, neighbors, self.neighbors),
+        ):
+            if of_item is not None and given is not None:
+                raise ValueError(f"{name} is for what does not say it; {type(item).__name__} has its own, {of_item!r}")
+            theirs = of_item if given is None else given
             if theirs not in (None, ours):
                 raise ValueError(
                     f"{name}: the release protects {theirs!r} and this ledger {ours!r}; they do not add up"
+                    + (_for_ours(cost) if (theirs, ours) == ("add-remove", "replace") else "")
                 )
         if dominated:
             # As the slots are: in one form, above both orders where a user is replaced.
             return one_release(item, "item")
         assert isinstance(cost, PrivacyCost)
-        return cost
+        return cost if neighbors is None else replace(cost, neighbors=check_neighbors(neighbors))
 
     def to_json(self) -> str:
         """The promise and the entries, as JSON. Read it with `from_json`."""
@@ -713,7 +722,7 @@ class PrivacyLedger(Shown):
         if isinstance(entry.cost, PrivacyLossDistribution):
             content["loss"] = loss_text(entry.cost)
         else:
-            content["cost"] = {name: _written(getattr(entry.cost, name)) for name in _COST}
+            content["cost"] = {name: _written(getattr(entry.cost, name)) for name in FIELDS}
         return content | ({"slot": entry.slot} if self.composition == "exact" else {})
 
     @classmethod
@@ -800,6 +809,18 @@ class PrivacyLedger(Shown):
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         self.__reduce__()
+
+
+def _for_ours(cost: PrivacyCost | PrivacyLossDistribution) -> str:
+    """What a cost for adding and removing users is for replacing them."""
+    if isinstance(cost, PrivacyCost):
+        with suppress(ValueError):
+            amounts = (
+                (name, getattr(cost.for_neighbors("replace"), name)) for name in ("epsilon", "delta", "rho", "mu2")
+            )
+            told = ", ".join(f"{name} {float(parse_level(value)):.6g}" for name, value in amounts if value is not None)
+            return f". Spend its cost.for_neighbors('replace'), which adds up: {told}"
+    return ""
 
 
 def _slot_text(slot: LedgerSlot) -> dict[str, Any]:
