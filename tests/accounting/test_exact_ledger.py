@@ -340,7 +340,7 @@ def test_json_has_slots_of_all_kinds() -> None:
         PLD.discrete_gaussian("5/2", 2),
         PLD.gaussian(3),
         PLD.gaussian(3, neighbors="add-remove").poisson("1/10"),
-        PLD.gaussian(3).without_replacement(2, 20),
+        PLD.gaussian(3, neighbors="replace").without_replacement(2, 20),
         PLD.pure(1).within("1e-40"),
         PLD.from_pmfs(["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]),
     ]

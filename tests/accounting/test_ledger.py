@@ -383,16 +383,15 @@ def test_what_has_a_cost_can_be_spent() -> None:
     """One type of a cost from mechanism to ledger, checked for whom it protects where that is known."""
     ledger = PrivacyLedger(10, "1e-3")
     selection = ApproximatePrivateMode(epsilon=1, delta="1e-6")
-    assert selection.cost == PrivacyCost(1, "1e-6")
+    assert selection.cost == PrivacyCost(1, "1e-6", neighbors="replace")
     ledger.spend(selection, "an item")
     ledger.spend(PurePrivateMode(epsilon="1/2", n_items=4))
     with pytest.raises(ValueError, match="neighbors"):
         ledger.spend(PurePrivateMode(epsilon=1, n_items=4, neighbors="add-remove"))
     for mechanism, cost in (
         (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(bounded_range=LogRatio(3))),
-        (ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True), PrivacyCost(1)),
         (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(bounded_range=1)),
-        (PrivateRange(epsilon=1, bound=1, width=1), PrivacyCost(bounded_range=1)),
+        (PrivateRange(epsilon=1, bound=1, width=1), PrivacyCost(bounded_range=1, neighbors="replace")),
         (DiscreteLaplace(epsilon=1, sensitivity=2, bounds=(0, 9)), PrivacyCost(1)),
         (TruncatedDiscreteLaplace(epsilon=1, delta="1e-4"), PrivacyCost(1, "1e-4")),
     ):
@@ -412,7 +411,7 @@ def test_fit_asks_before_anything_is_drawn() -> None:
     ledger = PrivacyLedger(1)
     model = fitted(ledger)
     # t by 3/10 of epsilon, with bounded range, and the threshold by 7/10, pure: (9/8 + 49/2) / 100 (1/2)^2.
-    assert model.privacy_.cost == PrivacyCost("1/2", rho=F(9, 100) / 4 / 8 + F(49, 100) / 4 / 2)
+    assert model.privacy_.cost == PrivacyCost("1/2", rho=F(9, 100) / 4 / 8 + F(49, 100) / 4 / 2, neighbors="replace")
     assert [entry.name for entry in ledger.entries] == ["ThresholdClassifier"]
     with pytest.raises(PrivacyBudgetError, match=r"ThresholdClassifier needs epsilon 0\.6"):
         fitted(ledger, epsilon="3/5")

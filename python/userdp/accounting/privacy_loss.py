@@ -494,10 +494,10 @@ class PrivacyLossDistribution(Refined):
 
         Examples
         --------
-        >>> step = PrivacyLossDistribution.gaussian("0.8").without_replacement(100, 10000)
+        >>> step = PrivacyLossDistribution.gaussian("0.8", neighbors="replace").without_replacement(100, 10000)
         >>> step.self_compose(100).epsilon("1e-6", width=0.01).upper < 5
         True
-        >>> PrivacyLossDistribution.pure("ln(20)").without_replacement(10, 190).epsilon(0).upper
+        >>> PrivacyLossDistribution.pure("ln(20)", neighbors="replace").without_replacement(10, 190).epsilon(0).upper
         0.6931471805599454
         """
         most = check_count(total, "total")
@@ -515,9 +515,10 @@ class PrivacyLossDistribution(Refined):
         (part, count), *more = self._parts
         one = count == 1 and not more and (not isinstance(part, GaussianLoss) or part.count == 1)
         if not one or self.neighbors != neighbors:
+            stated = "; this one states no neighbors" if self.neighbors is None else ""
             raise ValueError(
-                f"{name} takes one release, for neighbors='{neighbors}' {in_words}; sample first, then compose: "
-                f"{name}.self_compose(count)"
+                f"{name} takes one release, for neighbors='{neighbors}' {in_words}{stated}; sample first, then "
+                f"compose: {name}.self_compose(count)"
             )
         return part
 
