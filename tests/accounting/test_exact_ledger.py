@@ -156,7 +156,7 @@ def test_deltas_are_a_slots_own_or_beside_it() -> None:
     ledger.spend(PrivacyCost("1/10", "1e-8"))
     assert (ledger.entries[-1].slot, ledger.spent["delta"]) == (0, F("1e-8"))
     refused = with_slots((PLD.pure("1/10"), 1), gaussian=0)
-    with pytest.raises(PrivacyBudgetError, match="delta 1e-08"):
+    with pytest.raises(PrivacyBudgetError, match="delta 1e-8"):
         refused.spend(PrivacyCost("1/10", "1e-8"))
     # What is private at epsilon 0 needs no slot, but its delta.
     some = with_slots(added_delta="1e-8", gaussian=0)

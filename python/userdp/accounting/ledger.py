@@ -234,6 +234,7 @@ class _Line(NamedTuple):
     name: str
     amounts: Mapping[str, Amount]
     slot: int | None = None
+    neighbors: str = ""
 
 
 class PrivacyLedger(Shown):
@@ -747,7 +748,10 @@ class PrivacyLedger(Shown):
     def _lines(self) -> list[_Line]:
         """The lines of the table."""
         with self._lock:
-            lines = [_Line("release", entry.name, entry.charged, entry.slot) for entry in self._entries]
+            lines = [
+                _Line("release", entry.name, entry.charged, entry.slot, entry.cost.neighbors or "not stated")
+                for entry in self._entries
+            ]
             spent, limit = shown_amounts(self._spent), shown_amounts(self._limits)
         return [*lines, _Line("spent", "spent", spent), _Line("limit", "limit", limit)]
 
@@ -772,7 +776,8 @@ class PrivacyLedger(Shown):
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         exact = self.composition == "exact"
         return [
-            {"line": row.line, "name": row.name, **row.amounts, **({"slot": row.slot} if exact else {})}
+            {"line": row.line, "name": row.name, **row.amounts, "neighbors": row.neighbors}
+            | ({"slot": row.slot} if exact else {})
             for row in self._lines()
         ]
 
@@ -789,11 +794,12 @@ class PrivacyLedger(Shown):
             (
                 row.name,
                 *(level_text(parse_level(value))[0] for value in row.amounts.values()),
+                row.neighbors,
                 *(["" if row.slot is None else str(row.slot)] if exact else []),
             )
             for row in lines
         ]
-        tables = [Table("Releases", ("release", *self._limits, *(["slot"] if exact else [])), rows)]
+        tables = [Table("Releases", ("release", *self._limits, "neighbors", *(["slot"] if exact else [])), rows)]
         if slots:
             kinds = [
                 (str(place), str(slot.loss._parts[0][0]), str(slot.used), str(slot.count))
