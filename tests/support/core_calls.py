@@ -229,7 +229,6 @@ CALLS: dict[str, Call] = {
     "largest_loss": (_core.largest_loss, ([RELEASE], [3])),
     "largest_loss_at_most": (_core.largest_loss_at_most, ([RELEASE], [3], LEVEL)),
     "Level": (_core.Level, (F(2), F(1))),
-    "Level.from_float": (_core.Level.from_float, (0.5,)),
     "Level.root_below": (LEVEL.root_below, (3,)),
     "ExponentialRate": (_core.ExponentialRate, (LEVEL, 1, False)),
     "ExponentialRate.sample": (RATE.sample, (SCORES, SOURCE, True)),

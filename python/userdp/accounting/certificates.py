@@ -16,7 +16,6 @@ from userdp.accounting.losses import (
     DiscreteLaplaceLoss,
     FixedSampleGaussianLoss,
     GaussianLoss,
-    Neighbors,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -26,7 +25,7 @@ from userdp.accounting.refinement import FIRST_CERTIFIED, Refined, targets
 from userdp.checker.compositions import bound_of
 from userdp.checker.values import Problem
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import Neighbors, PrivacyLevel
 from userdp.exceptions import BudgetError
 from userdp.report.composition import (
     CertifiedRelease,
@@ -82,7 +81,7 @@ class _Answer(NamedTuple):
 
 def certified(
     composition: Refined,
-    neighbors: Neighbors,
+    neighbors: Neighbors | None,
     epsilon: PrivacyLevel | None,
     delta: Fraction | None,
     max_terms: int,

@@ -11,7 +11,7 @@ from userdp import _core
 from userdp.accounting.calibration import RESULT_BITS, largest_within
 from userdp.accounting.losses import MOST_MU_SQUARED
 from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution
-from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho
+from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho, parse_rho
 from userdp.checker.enclosures import Normal, exponential
 from userdp.checker.releases import NoiseCurve
 from userdp.exact.epsilon import LEAST_BOUND, as_epsilon, core_level, ln_float, shortened, value_enclosure
@@ -21,7 +21,6 @@ from userdp.exact.numbers import (
     PrivacyLevel,
     check_count,
     parse_delta,
-    parse_exact,
     parse_level,
     short_repr,
 )
@@ -72,7 +71,7 @@ def gaussian_delta(mu2: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Frac
     >>> float(gaussian_delta("0.056", 1))  # doctest: +ELLIPSIS
     9.946...e-07
     """
-    exact, level = _mu2(mu2), parse_level(epsilon)
+    exact, level = parse_rho(mu2, "mu2"), parse_level(epsilon)
     far = distance_cost(level, parse_delta(distance, "distance"))
     return min(Fraction(1), _curve(exact, _within_reach(level), Fraction(1, 2**64)) + far)
 
@@ -147,13 +146,6 @@ def largest_mu2(
     if not listed:
         return _largest(lower, left)
     return _beside(PrivacyLossDistribution.composed(listed), level, lower, left)
-
-
-def _mu2(value: Delta) -> Fraction:
-    mu2 = parse_exact(value, "mu2", "a non-negative float, int, Fraction or decimal string")
-    if mu2 < 0:
-        raise ValueError(f"mu2 must be >= 0; got {short_repr(value)}")
-    return mu2
 
 
 def _within_reach(level: PrivacyLevel) -> Fraction:

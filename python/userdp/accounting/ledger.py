@@ -6,14 +6,15 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from userdp.accounting.budget_hook import charging
 from userdp.accounting.cost import (
     CHARGES,
+    FIELDS,
     Amount,
     Amounts,
     Composition,
@@ -41,14 +42,16 @@ from userdp.accounting.slots import (
 )
 from userdp.accounting.zcdp import distance_cost, largest_rho, zcdp_delta
 from userdp.display import Fact, Section, Table
-from userdp.display.numbers import level_text, number_text
+from userdp.display.numbers import apart, level_text, number_text
 from userdp.exact.encoding import fraction_text, read_fraction
-from userdp.exact.epsilon import as_epsilon, enclosure, shortened, value_enclosure
+from userdp.exact.epsilon import as_epsilon, enclosure, rational_below, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
     PrivacyLevel,
+    agreed_neighbors,
+    check_neighbors,
     is_integer,
     nonzero_level,
     parse_delta,
@@ -57,9 +60,8 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import PrivacyBudgetError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 WIDTH = 11
-_COST = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
 
 
@@ -103,7 +105,8 @@ def _spending(entry: Mapping[str, Any], composition: str) -> _Spending:
 
 
 def _cost(content: Mapping[str, Any]) -> PrivacyCost:
-    given = {name: None if content[name] is None else _amount(content[name]) for name in _COST}
+    words = {name: content[name] for name in FIELDS}
+    given = {name: word if word is None or name == "neighbors" else _amount(word) for name, word in words.items()}
     return PrivacyCost(**given)  # type: ignore[arg-type]
 
 
@@ -191,7 +194,6 @@ def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
 Estimator = TypeVar("Estimator")
 
 COMPOSITIONS = (*CHARGES, "exact")
-NEIGHBORS = ("replace", "add-remove")
 UNITS = ("user", "record")
 
 
@@ -237,6 +239,7 @@ class _Line(NamedTuple):
     name: str
     amounts: Mapping[str, Amount]
     slot: int | None = None
+    neighbors: str = ""
 
 
 class PrivacyLedger(LedgerInFile):
@@ -311,7 +314,7 @@ class PrivacyLedger(LedgerInFile):
     user is on the same side in all releases. Only the limits are promised: `spent` is what was counted, and there is no
     (epsilon, delta) of what was spent so far.
 
-    Sums are exact: three times 0.1 as a float is more than 0.3 as a float. Write ``"0.1"`` or a Fraction.
+    Sums are exact, and a float is the shortest decimal that it prints as: ten times 0.1 are 1.
 
     Examples
     --------
@@ -355,10 +358,10 @@ class PrivacyLedger(LedgerInFile):
         for name, value, accepted in (
             ("composition", composition, COMPOSITIONS),
             ("unit", unit, UNITS),
-            ("neighbors", neighbors, NEIGHBORS),
         ):
             if value not in accepted:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {short_repr(value)}")
+        check_neighbors(neighbors)
         beside = parse_delta(added_delta, "added_delta")
         kinds = kinds_of(slots, neighbors)
         if composition != "exact" and (kinds or not (isinstance(gaussian, str) and gaussian == "rest")):
@@ -586,10 +589,12 @@ class PrivacyLedger(LedgerInFile):
         if all(way.slot is not None and self._used[way.slot] >= self._kinds[way.slot].count for way in ways):
             places = sorted({way.slot for way in ways if way.slot is not None})
             return f"{label} needs a slot that dominates it, and all of them (slots {places}) are used"
-        left = [difference(limit, self._spent[key]) for key, limit in self._limits.items()]
-        needs = ", ".join(f"{key} {float(level):.6g}" for key, level in ways[0].charged.items())
-        rest = ", ".join(f"{float(parse_level(value)):.6g}" for value in left)
-        return f"{label} needs {needs}, and {rest} are left"
+        pairs = []
+        for key, level in ways[0].charged.items():
+            needed, left = value_enclosure(level)[1], difference(self._limits[key], self._spent[key])
+            pairs.append((key, *apart(needed, rational_below(left))))
+        needs = ", ".join(f"{key} {needed}" for key, needed, _ in pairs)
+        return f"{label} needs {needs}, and {', '.join(left for *_, left in pairs)} are left"
 
     def fit(
         self,
@@ -704,20 +709,26 @@ class PrivacyLedger(LedgerInFile):
             )
         if not getattr(record, "is_private", True):
             raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")
-        for name, given, ours in (("unit", unit, self.unit), ("neighbors", neighbors, self.neighbors)):
-            own = getattr(record, name, None)
-            if own is not None and given is not None:
-                raise ValueError(f"{name} is for a PrivacyCost; {type(item).__name__} has its own")
-            theirs = own if given is None else given
+        assert cost is not None
+        own_unit, stated = getattr(record, "unit", None), (getattr(record, "neighbors", None), cost.neighbors)
+        own = agreed_neighbors(stated, "the item and its cost")
+        for name, of_item, given, ours in (
+            ("unit", own_unit, unit, self.unit),
+            ("neighbors", own, neighbors, self.neighbors),
+        ):
+            if of_item is not None and given is not None:
+                raise ValueError(f"{name} is for what does not say it; {type(item).__name__} has its own, {of_item!r}")
+            theirs = of_item if given is None else given
             if theirs not in (None, ours):
                 raise ValueError(
                     f"{name}: the release protects {theirs!r} and this ledger {ours!r}; they do not add up"
+                    + (_for_ours(cost) if (theirs, ours) == ("add-remove", "replace") else "")
                 )
         if dominated:
             # As the slots are: in one form, above both orders where a user is replaced.
             return one_release(item, "item")
         assert isinstance(cost, PrivacyCost)
-        return cost
+        return cost if neighbors is None else replace(cost, neighbors=check_neighbors(neighbors))
 
     def to_json(self) -> str:
         """The promise and the entries, as JSON. Read it with `from_json`."""
@@ -739,7 +750,7 @@ class PrivacyLedger(LedgerInFile):
         if isinstance(entry.cost, PrivacyLossDistribution):
             content["loss"] = loss_text(entry.cost)
         else:
-            content["cost"] = {name: _written(getattr(entry.cost, name)) for name in _COST}
+            content["cost"] = {name: _written(getattr(entry.cost, name)) for name in FIELDS}
         return content | ({"slot": entry.slot} if self.composition == "exact" else {})
 
     @classmethod
@@ -762,7 +773,10 @@ class PrivacyLedger(LedgerInFile):
     def _lines(self) -> list[_Line]:
         """The lines of the table."""
         with self._current():
-            lines = [_Line("release", entry.name, entry.charged, entry.slot) for entry in self._entries]
+            lines = [
+                _Line("release", entry.name, entry.charged, entry.slot, entry.cost.neighbors or "not stated")
+                for entry in self._entries
+            ]
             spent, limit = shown_amounts(self._spent), shown_amounts(self._limits)
         return [*lines, _Line("spent", "spent", spent), _Line("limit", "limit", limit)]
 
@@ -787,7 +801,8 @@ class PrivacyLedger(LedgerInFile):
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         exact = self.composition == "exact"
         return [
-            {"line": row.line, "name": row.name, **row.amounts, **({"slot": row.slot} if exact else {})}
+            {"line": row.line, "name": row.name, **row.amounts, "neighbors": row.neighbors}
+            | ({"slot": row.slot} if exact else {})
             for row in self._lines()
         ]
 
@@ -804,11 +819,12 @@ class PrivacyLedger(LedgerInFile):
             (
                 row.name,
                 *(level_text(parse_level(value))[0] for value in row.amounts.values()),
+                row.neighbors,
                 *(["" if row.slot is None else str(row.slot)] if exact else []),
             )
             for row in lines
         ]
-        tables = [Table("Releases", ("release", *self._limits, *(["slot"] if exact else [])), rows)]
+        tables = [Table("Releases", ("release", *self._limits, "neighbors", *(["slot"] if exact else [])), rows)]
         if slots:
             kinds = [
                 (str(place), str(slot.loss._parts[0][0]), str(slot.used), str(slot.count))
@@ -824,6 +840,18 @@ class PrivacyLedger(LedgerInFile):
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         self.__reduce__()
+
+
+def _for_ours(cost: PrivacyCost | PrivacyLossDistribution) -> str:
+    """What a cost for adding and removing users is for replacing them."""
+    if isinstance(cost, PrivacyCost):
+        with suppress(ValueError):
+            amounts = (
+                (name, getattr(cost.for_neighbors("replace"), name)) for name in ("epsilon", "delta", "rho", "mu2")
+            )
+            told = ", ".join(f"{name} {float(parse_level(value)):.6g}" for name, value in amounts if value is not None)
+            return f". Spend its cost.for_neighbors('replace'), which adds up: {told}"
+    return ""
 
 
 def _slot_text(slot: LedgerSlot) -> dict[str, Any]:

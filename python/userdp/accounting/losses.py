@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +31,6 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import fractions_of, masses_of, whole_multiples
 from userdp.exceptions import BudgetError
-
-Neighbors: TypeAlias = Literal["replace", "add-remove"]
 
 MOST_LINES = 2**18
 """Pieces of curves of which a maximum is taken."""
@@ -233,7 +231,7 @@ class GaussianLoss(ReleaseLoss):
 
     @classmethod
     def checked(cls, mu2: float | int | Fraction | str) -> GaussianLoss:
-        exact = parse_positive(mu2, "mu2")
+        exact = parse_positive(mu2, "mu2", printed=True)
         if not Fraction(1, 2**40) <= exact <= MOST_MU_SQUARED:
             raise ValueError(f"mu2 must be from 2**-40 to 2**8; got {short_repr(mu2)}")
         return cls(exact)

@@ -23,7 +23,6 @@ from userdp.accounting.losses import (
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
     GaussianLoss,
-    Neighbors,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -42,7 +41,9 @@ from userdp.exact.numbers import (
     Bounds,
     Delta,
     Epsilon,
+    Neighbors,
     PrivacyLevel,
+    agreed_neighbors,
     check_count,
     parse_delta,
     parse_exact,
@@ -51,11 +52,10 @@ from userdp.exact.numbers import (
     round_down,
     round_up,
     short_repr,
+    stated_neighbors,
 )
 from userdp.exact.pmf import PmfLike
 from userdp.report import AuditReport
-
-NEIGHBORS = ("replace", "add-remove")
 
 MAX_TERMS = 2**22
 CERTIFIED_TERMS = 2**20
@@ -103,7 +103,8 @@ class PrivacyLossDistribution(Refined):
     """
 
     _parts: Parts
-    neighbors: Neighbors
+    neighbors: Neighbors | None
+    """For which neighboring datasets; None is not stated, and every order of a pair is taken."""
     distance: Fraction
     """On every dataset all releases together are within this total variation of what their pairs are above."""
 
@@ -116,8 +117,7 @@ class PrivacyLossDistribution(Refined):
     def _of(
         cls, parts: Iterable[tuple[ReleaseLoss, int]], neighbors: Any, distance: Fraction = Fraction(0)
     ) -> PrivacyLossDistribution:
-        if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
-            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+        relation = stated_neighbors(neighbors)
         counts: dict[ReleaseLoss, int] = {}
         mu_squared, gaussians = Fraction(0), 0
         for part, count in parts:
@@ -139,12 +139,12 @@ class PrivacyLossDistribution(Refined):
             counts[GaussianLoss(mu_squared, gaussians)] = 1
         made = object.__new__(cls)
         object.__setattr__(made, "_parts", tuple(counts.items()))
-        object.__setattr__(made, "neighbors", neighbors)
+        object.__setattr__(made, "neighbors", relation)
         object.__setattr__(made, "distance", min(distance, Fraction(1)))
         return made
 
     @classmethod
-    def from_pmfs(cls, p: PmfLike, q: PmfLike, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+    def from_pmfs(cls, p: PmfLike, q: PmfLike, *, neighbors: Neighbors | None = None) -> PrivacyLossDistribution:
         """The privacy loss of one release on two given datasets.
 
         Parameters
@@ -152,7 +152,7 @@ class PrivacyLossDistribution(Refined):
         p, q : array-like of shape (k,), or Pmf
             Its output distributions on the two datasets, over the same outputs. Floats are the dyadic numbers they are,
             divided by their exact sum.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             How the two datasets differ; for "add-remove" p is the one with the user.
 
         Raises
@@ -173,7 +173,7 @@ class PrivacyLossDistribution(Refined):
 
     @classmethod
     def from_pairs(
-        cls, pairs: Iterable[tuple[PmfLike, PmfLike]], *, neighbors: Neighbors = "replace"
+        cls, pairs: Iterable[tuple[PmfLike, PmfLike]], *, neighbors: Neighbors | None = None
     ) -> PrivacyLossDistribution:
         """The least pair above all given ones, in both orders: of a release on any of several pairs of neighbors.
 
@@ -181,7 +181,7 @@ class PrivacyLossDistribution(Refined):
         ----------
         pairs : iterable of (p, q)
             Output distributions on all pairs of neighbors, each as for `from_pmfs`. One order of each will do.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             How neighbors differ.
 
         Returns
@@ -209,7 +209,7 @@ class PrivacyLossDistribution(Refined):
         return cls._of([(PairLoss(p, q, attained=False, symmetric=True), 1)], neighbors)
 
     @classmethod
-    def pure(cls, epsilon: Epsilon, delta: Delta = 0, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+    def pure(cls, epsilon: Epsilon, delta: Delta = 0, *, neighbors: Neighbors | None = None) -> PrivacyLossDistribution:
         """The privacy loss of every (epsilon, delta)-DP release: that of randomized response.
 
         Parameters
@@ -218,14 +218,14 @@ class PrivacyLossDistribution(Refined):
             At least 0, taken exactly.
         delta : float, int, Fraction or decimal string
             In [0, 1), taken exactly.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which it is private.
         """
         return cls._of([(PureLoss.checked(epsilon, delta), 1)], neighbors)
 
     @classmethod
     def discrete_laplace(
-        cls, epsilon_per_unit: Epsilon, shift: int = 1, *, neighbors: Neighbors = "replace"
+        cls, epsilon_per_unit: Epsilon, shift: int = 1, *, neighbors: Neighbors | None = None
     ) -> PrivacyLossDistribution:
         """The privacy loss of discrete Laplace noise on an integer.
 
@@ -236,14 +236,14 @@ class PrivacyLossDistribution(Refined):
             it.
         shift : int
             The sensitivity, from 1 to 2**16: smaller shifts are dominated.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which the shift is.
         """
         return cls._of([(DiscreteLaplaceLoss.checked(epsilon_per_unit, shift), 1)], neighbors)
 
     @classmethod
     def discrete_gaussian(
-        cls, sigma_squared: float | int | Fraction | str, shift: int = 1, *, neighbors: Neighbors = "replace"
+        cls, sigma_squared: float | int | Fraction | str, shift: int = 1, *, neighbors: Neighbors | None = None
     ) -> PrivacyLossDistribution:
         """The privacy loss of discrete Gaussian noise on one integer.
 
@@ -253,7 +253,7 @@ class PrivacyLossDistribution(Refined):
             The noise is x with probability proportional to e^(-x^2 / (2 sigma_squared)); from 1/100 to 2**22.
         shift : int
             The sensitivity, from 1 to 2**16: smaller shifts are dominated.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which the shift is.
 
         Notes
@@ -263,7 +263,7 @@ class PrivacyLossDistribution(Refined):
         return cls._of([(DiscreteGaussianLoss.checked(sigma_squared, shift), 1)], neighbors)
 
     @classmethod
-    def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+    def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors | None = None) -> PrivacyLossDistribution:
         """The privacy loss of every release of a bounded range, such as an exponential mechanism.
 
         Parameters
@@ -271,7 +271,7 @@ class PrivacyLossDistribution(Refined):
         range : float, int, Fraction, decimal string or LogRatio
             The width of an interval that holds all losses, wherever it is: epsilon, for an exponential mechanism that
             is epsilon-DP.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which it is.
         """
         return cls._of([(BoundedRangeLoss.checked(range), 1)], neighbors)
@@ -283,7 +283,7 @@ class PrivacyLossDistribution(Refined):
         sensitivity: float | int | Fraction | str = 1,
         *,
         mu2: float | int | Fraction | str | None = None,
-        neighbors: Neighbors = "replace",
+        neighbors: Neighbors | None = None,
     ) -> PrivacyLossDistribution:
         """The privacy loss of continuous Gaussian noise, in any number of columns.
 
@@ -295,7 +295,7 @@ class PrivacyLossDistribution(Refined):
             The L2-sensitivity.
         mu2 : float, int, Fraction or decimal string, optional
             In place of sigma: (sensitivity / sigma)^2, from 2**-40 to 2**8.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which it is.
 
         Notes
@@ -330,8 +330,8 @@ class PrivacyLossDistribution(Refined):
         Returns
         -------
         PrivacyLossDistribution
-            For neighbors that differ in one replaced user, or for those that the mechanism's `neighbors` says, with
-            every rounding of what is drawn: by pairs above it, or by `distance`.
+            For the neighbors that the mechanism's `neighbors` or cost states, with every rounding of what is drawn: by
+            pairs above it, or by `distance`.
 
         Raises
         ------
@@ -349,7 +349,7 @@ class PrivacyLossDistribution(Refined):
         """
         stated = getattr(mechanism, "privacy_loss", None)
         if not callable(stated):
-            return loss_of_cost(stated_cost(mechanism, arguments), getattr(mechanism, "neighbors", "replace"))
+            return loss_of_cost(stated_cost(mechanism, arguments))
         made = stated(**arguments)
         if not isinstance(made, PrivacyLossDistribution):
             raise TypeError(f"mechanism.privacy_loss must return a PrivacyLossDistribution; got {short_repr(made)}")
@@ -413,8 +413,6 @@ class PrivacyLossDistribution(Refined):
         for part, _ in listed:
             if not isinstance(part, PrivacyLossDistribution):
                 raise TypeError(f"parts must be pairs of a PrivacyLossDistribution and an int; got {short_repr(part)}")
-            if part.neighbors != listed[0][0].neighbors:
-                raise ValueError("parts must be about the same neighbors; got 'replace' and 'add-remove'")
         counts = [check_count(times, "count") for _, times in listed]
         flat = [
             (one, count * times)
@@ -422,7 +420,7 @@ class PrivacyLossDistribution(Refined):
             for one, count in whole._parts
         ]
         distance = sum((whole.distance * times for (whole, _), times in zip(listed, counts, strict=True)), Fraction(0))
-        return cls._of(flat, listed[0][0].neighbors, distance)
+        return cls._of(flat, agreed_neighbors((whole.neighbors for whole, _ in listed), "parts"), distance)
 
     def compose(self, *others: PrivacyLossDistribution) -> PrivacyLossDistribution:
         """One after another: these releases and those of others."""
@@ -496,10 +494,10 @@ class PrivacyLossDistribution(Refined):
 
         Examples
         --------
-        >>> step = PrivacyLossDistribution.gaussian("0.8").without_replacement(100, 10000)
+        >>> step = PrivacyLossDistribution.gaussian("0.8", neighbors="replace").without_replacement(100, 10000)
         >>> step.self_compose(100).epsilon("1e-6", width=0.01).upper < 5
         True
-        >>> PrivacyLossDistribution.pure("ln(20)").without_replacement(10, 190).epsilon(0).upper
+        >>> PrivacyLossDistribution.pure("ln(20)", neighbors="replace").without_replacement(10, 190).epsilon(0).upper
         0.6931471805599454
         """
         most = check_count(total, "total")
@@ -517,9 +515,10 @@ class PrivacyLossDistribution(Refined):
         (part, count), *more = self._parts
         one = count == 1 and not more and (not isinstance(part, GaussianLoss) or part.count == 1)
         if not one or self.neighbors != neighbors:
+            stated = "; this one states no neighbors" if self.neighbors is None else ""
             raise ValueError(
-                f"{name} takes one release, for neighbors='{neighbors}' {in_words}; sample first, then compose: "
-                f"{name}.self_compose(count)"
+                f"{name} takes one release, for neighbors='{neighbors}' {in_words}{stated}; sample first, then "
+                f"compose: {name}.self_compose(count)"
             )
         return part
 
@@ -630,8 +629,7 @@ class PrivacyLossDistribution(Refined):
         """
         if not isinstance(other, PrivacyLossDistribution):
             raise TypeError(f"other must be a PrivacyLossDistribution; got {short_repr(other)}")
-        if other.neighbors != self.neighbors:
-            raise ValueError("other must be about the same neighbors; got 'replace' and 'add-remove'")
+        agreed_neighbors((self.neighbors, other.neighbors), "other")
         found = dominates(self, other)
         return None if found and other.distance > self.distance else found
 
@@ -852,10 +850,10 @@ class PrivacyLossDistribution(Refined):
         return f"PrivacyLossDistribution({parts}{far})"
 
 
-def loss_of_cost(cost: PrivacyCost, neighbors: Neighbors) -> PrivacyLossDistribution:
+def loss_of_cost(cost: PrivacyCost) -> PrivacyLossDistribution:
     """The most that a cost says of the privacy loss, for the neighbors that it is about."""
     release, distance = release_of_cost(cost)
-    return PrivacyLossDistribution._of([(release, 1)], neighbors, distance)
+    return PrivacyLossDistribution._of([(release, 1)], cost.neighbors, distance)
 
 
 def _share(value: Any, name: str) -> Fraction:

@@ -15,7 +15,6 @@ from userdp.accounting.losses import (
     FixedSampleGaussianLoss,
     GaussianLoss,
     LossTable,
-    Neighbors,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -26,7 +25,7 @@ from userdp.accounting.losses import (
 from userdp.accounting.refinement import Parts
 from userdp.checker import values
 from userdp.exact.epsilon import as_epsilon
-from userdp.exact.numbers import short_repr
+from userdp.exact.numbers import Neighbors, short_repr
 from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, MALFORMED, Codec, many
 from userdp.report.composition import WHOLE
 
@@ -76,7 +75,7 @@ KINDS: Mapping[str, tuple[type[ReleaseLoss], Mapping[str, Codec]]] = {
 NAMES = {made: name for name, (made, _) in KINDS.items()}
 
 
-def text_of(parts: Parts, neighbors: Neighbors, distance: Fraction) -> str:
+def text_of(parts: Parts, neighbors: Neighbors | None, distance: Fraction) -> str:
     """All that a privacy loss distribution is."""
     releases = []
     for part, times in parts:

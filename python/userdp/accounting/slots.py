@@ -89,7 +89,7 @@ def kinds_of(slots: Slots, neighbors: Any) -> tuple[Kind, ...]:
     for loss, count in _twos(slots, "slots", "pairs of a PrivacyLossDistribution and an int"):
         if not isinstance(loss, PrivacyLossDistribution):
             raise TypeError(f"slots must be pairs of a PrivacyLossDistribution and an int; got {short_repr(loss)}")
-        if loss.neighbors != neighbors:
+        if loss.neighbors not in (None, neighbors):
             raise ValueError(
                 f"slots: {loss!r} is about the neighbors {loss.neighbors!r} and this ledger about {neighbors!r}"
             )
@@ -107,7 +107,7 @@ def one_release(loss: PrivacyLossDistribution, name: str) -> PrivacyLossDistribu
     if isinstance(part, PairLoss):
         # Where a user is replaced, the changed user has no side: one release may see the datasets in one order and the
         # next in the other.
-        part = _one_form(part.p, part.q, loss.neighbors == "replace")
+        part = _one_form(part.p, part.q, loss.neighbors != "add-remove")
     elif isinstance(part, GaussianLoss):
         part = GaussianLoss(part.mu_squared)
     return PrivacyLossDistribution._of([(part, 1)], loss.neighbors, loss.distance)

@@ -225,7 +225,7 @@ def bound_of(report: Mapping[str, Any]) -> Fraction:
 
 def check_composition(report: Mapping[str, Any]) -> Checked:
     """Compose the releases again, and compare with the claim; no other number is believed."""
-    need(report["neighbors"] in ("replace", "add-remove"), "neighbors must be 'replace' or 'add-remove'")
+    need(report["neighbors"] in ("replace", "add-remove", None), "neighbors must be 'replace', 'add-remove' or null")
     delta = short(report["delta"], "delta")
     need(0 <= delta <= 1, "delta must be in [0, 1]")
     bound = bound_of(report)

@@ -20,7 +20,9 @@ from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
+    Neighbors,
     check_count,
+    check_neighbors,
     nonzero_level,
     open_unit_fraction,
     parse_delta,
@@ -31,7 +33,7 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.discrete_gaussian import SMOOTHING, DiscreteGaussian
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, threshold_delta
+from userdp.mechanisms.key_bounds import threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.union_calibration import proposals, proposals_within
@@ -252,7 +254,7 @@ class SetUnion(KeyMechanism):
         >>> float(union.rho) <= 0.02, float(union.vanishing_delta) <= 1e-6
         (True, True)
         """
-        limit, beside = parse_positive(rho, "rho"), open_unit_fraction(added_delta, "added_delta")
+        limit, beside = parse_positive(rho, "rho", printed=True), open_unit_fraction(added_delta, "added_delta")
         keys, relation = check_count(max_keys, "max_keys"), check_neighbors(neighbors)
         for arguments in proposals_within(float(limit), float(beside), keys, relation, method, first_share):
             made = cls(epsilon=1, **arguments)
@@ -334,6 +336,7 @@ class SetUnion(KeyMechanism):
             rho=self.rho,
             added_delta=self.vanishing_delta,
             distance=self.distance,
+            neighbors=self.neighbors,
         )
 
     def users_for(self, probability: Number, keys: int = 1) -> int:

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from userdp.exact.numbers import parse_positive
-from userdp.mechanisms.key_bounds import Neighbors
+from userdp.exact.numbers import Neighbors, parse_positive
 from userdp.mechanisms.key_sums import KeySum
 
 _Proposal: TypeAlias = "tuple[float, int, Callable[[], dict[str, Any]]]"

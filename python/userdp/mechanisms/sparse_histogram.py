@@ -18,7 +18,9 @@ from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
+    Neighbors,
     check_count,
+    check_neighbors,
     is_integer,
     nonzero_level,
     open_unit_fraction,
@@ -31,7 +33,7 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho, threshold_delta
+from userdp.mechanisms.key_bounds import check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
 from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
@@ -290,9 +292,14 @@ class SparseHistogram(KeyMechanism):
         """What a release costs: epsilon and `certified_delta`, and with Gaussian noise rho and the delta beside it."""
         epsilon = as_epsilon(self._level)
         if self.rho is None:
-            return PrivacyCost(epsilon, self.certified_delta)
+            return PrivacyCost(epsilon, self.certified_delta, neighbors=self.neighbors)
         return PrivacyCost(
-            epsilon, self.certified_delta, rho=self.rho, added_delta=self.vanishing_delta, distance=self.distance
+            epsilon,
+            self.certified_delta,
+            rho=self.rho,
+            added_delta=self.vanishing_delta,
+            distance=self.distance,
+            neighbors=self.neighbors,
         )
 
     def release_probability(self, count: int) -> Fraction:

@@ -18,10 +18,9 @@ from userdp.accounting.gaussian_budget import gaussian_delta
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.zcdp import pure_to_zcdp, zcdp_delta
 from userdp.exact.epsilon import as_epsilon, enclosure, shortened, value_enclosure
-from userdp.exact.numbers import LogRatio, PrivacyLevel, parse_level
+from userdp.exact.numbers import LogRatio, Neighbors, PrivacyLevel, parse_level
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.discrete_gaussian import LISTED_SHIFT, LISTED_VARIANCE, SMOOTHED_WITHIN, SMOOTHING
-from userdp.mechanisms.key_bounds import Neighbors
 
 MOST_LISTED = 2**5
 """Of numbers that move by more with discrete Laplace noise, only the largest loss is counted."""

@@ -179,14 +179,17 @@ def _read(code: Any) -> CertifiedRelease:
     return made(**{name: codec.read(code[name]) for name, codec in made.WRITTEN.items()})
 
 
+RELATIONS = {"replace": "replace a user", "add-remove": "add or remove a user", None: "not stated"}
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CompositionCertificate(Report):
     """The claim that releases, composed, are (epsilon, delta)-DP, and how to compute it again.
 
     Attributes
     ----------
-    neighbors : {"replace", "add-remove"}
-        Which datasets are neighbors.
+    neighbors : {"replace", "add-remove"} or None
+        Which datasets are neighbors; None is not stated.
     releases : tuple
         What is composed: each has a `count`, and either the two distributions `p` and `q` by integer weights, or
         `epsilon` and `delta`, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or `range`, or
@@ -205,7 +208,7 @@ class CompositionCertificate(Report):
     distributions stands for two given datasets in the same order every time, unless it dominates both orders.
     """
 
-    neighbors: str
+    neighbors: str | None
     releases: tuple[CertifiedRelease, ...]
     epsilon: PrivacyLevel
     delta: Fraction
@@ -215,7 +218,7 @@ class CompositionCertificate(Report):
 
     KIND: ClassVar[str] = "composition"
     WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "neighbors": one_of("replace", "add-remove"),
+        "neighbors": optional(one_of("replace", "add-remove")),
         "releases": many(Codec(_write, _read)),
         "epsilon": LEVEL,
         "delta": FRACTION,
@@ -240,7 +243,7 @@ class CompositionCertificate(Report):
         claim = [Fact("Epsilon", *level_text(self.epsilon)), Fact("Delta", *number_text(self.delta))]
         asked = [
             Fact("Releases", in_digits(self._total())),
-            Fact("Neighbors", "add or remove a user" if self.neighbors == "add-remove" else "replace a user"),
+            Fact("Neighbors", RELATIONS[self.neighbors]),
         ]
         grid = "none: all losses are on one lattice"
         if self.resolution is not None:

@@ -14,11 +14,11 @@ import numpy as np
 
 from userdp.algorithms import Dataset, User
 from userdp.audit.noise_free import NoiseFree
-from userdp.exact.numbers import check_count
+from userdp.exact.numbers import Neighbors, check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import CorrelatedCounts
-from userdp.mechanisms.key_bounds import Neighbors, keyed_sensitivity
+from userdp.mechanisms.key_bounds import keyed_sensitivity
 from userdp.mechanisms.set_union import SetUnion
 from userdp.tables.compiled import USERS, Compiled, Statistic, key_cells
 from userdp.tables.drawing import key_of, law_of_choices

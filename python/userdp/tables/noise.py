@@ -21,12 +21,12 @@ from userdp.accounting import (
     zcdp_delta,
 )
 from userdp.exact.epsilon import rational_below, shortened
-from userdp.exact.numbers import LogRatio
+from userdp.exact.numbers import LogRatio, Neighbors
 from userdp.exceptions import BudgetError
 from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import CorrelatedCounts, DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
-from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
+from userdp.mechanisms.key_bounds import key_changes, keyed_rho
 from userdp.mechanisms.key_sums import KeySum
 from userdp.mechanisms.set_union import MOST_OCCURRING, SetUnion
 from userdp.mechanisms.sparse_histogram import SparseHistogram
@@ -157,6 +157,11 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     ValueError
         Where keys are unknown and delta is 0.
     """
+    made = _allotted(query, neighbors, budget)
+    return replace(made, cost=replace(made.cost, neighbors=neighbors))
+
+
+def _allotted(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     if query.unknown and budget.delta == 0:
         raise ValueError(
             "group_by: which keys there are is private, so a positive delta is needed; or give the public list of keys "

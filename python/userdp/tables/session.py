@@ -11,13 +11,15 @@ from typing import Any, TypeVar
 from userdp.accounting import PrivacyCost, PrivacyLedger, largest_mu2, largest_rho
 from userdp.audit.noise_free import NoiseFree
 from userdp.display import Fact, Section, Shown, Table
-from userdp.display.numbers import rounded
-from userdp.exact.epsilon import as_epsilon, at_most, rational_below
+from userdp.display.numbers import apart, rounded
+from userdp.exact.epsilon import as_epsilon, at_most, rational_below, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    Neighbors,
     check_count,
+    check_neighbors,
     nonzero_level,
     parse_delta,
     parse_level,
@@ -25,7 +27,6 @@ from userdp.exact.numbers import (
     short_repr,
 )
 from userdp.exceptions import PrivacyBudgetError
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
 from userdp.mechanisms.set_union import KeysOfUsers
 from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
@@ -519,7 +520,7 @@ class Session:
 
     def _after_charge(self, cost: PrivacyCost, label: str, reads: Callable[[], _T]) -> _T:
         """Charge, then read the table and draw; whatever goes wrong then is one error without a reason."""
-        self.ledger.spend(cost, label, neighbors=self.neighbors)
+        self.ledger.spend(cost, label)
         drawn = None
         try:
             drawn = reads()
@@ -608,9 +609,8 @@ class Session:
                 raise PrivacyBudgetError(SPENT)
             level = as_epsilon(nonzero_level(left["epsilon"] if epsilon is None else epsilon))
             if not at_most(parse_level(level), parse_level(left["epsilon"])):
-                raise PrivacyBudgetError(
-                    f"the release needs epsilon {_short(level)}, and {_short(left['epsilon'])} is left"
-                )
+                needed, rest = apart(value_enclosure(parse_level(level))[1], rational_below(left["epsilon"]))
+                raise PrivacyBudgetError(f"the release needs epsilon {needed}, and {rest} is left")
             if delta is None:
                 share = rational_below(level) / rational_below(self.ledger.epsilon)
                 part = min(_number(limits["delta"]) * min(share, Fraction(1)), _number(left["delta"]))
@@ -626,7 +626,7 @@ class Session:
         if not limit:
             raise PrivacyBudgetError("the ledger was made with gaussian=0, and a session draws from a budget of mu2")
         if given is not None:
-            wanted = parse_positive(given, currency)
+            wanted = parse_positive(given, currency, printed=True)
         elif epsilon is not None:
             level = as_epsilon(nonzero_level(epsilon))
             beside = _number(limits["delta"])
@@ -638,7 +638,8 @@ class Session:
         else:
             wanted = most
         if wanted > most:
-            raise PrivacyBudgetError(f"the release needs {currency} {float(wanted):.6g}, and {float(most):.6g} is left")
+            needed, rest = apart(wanted, most)
+            raise PrivacyBudgetError(f"the release needs {currency} {needed}, and {rest} is left")
         counted = {currency: wanted, "distance": _number(left["distance"])}
         if not unknown:
             if delta is not None:
@@ -667,7 +668,7 @@ class Session:
             # Neither a rho nor a mu2 is a promise by itself.
             facts["Promise"] = (
                 "all releases of the session together are (epsilon, delta)-private: epsilon "
-                f"{_short(self.ledger.epsilon)}, delta {float(self.ledger.delta):.6g}"
+                f"{float(parse_level(self.ledger.epsilon)):.6g}, delta {float(self.ledger.delta):.6g}"
             )
         steps = [
             f"{step!r}" if not isinstance(step, tuple) else f"{step[0]} = {step[1]!r}" for step in meant.query.steps
@@ -724,10 +725,6 @@ def _reads(query: Compiled, schema: Schema, table: Rows) -> dict[str, str]:
 
 def _number(value: Fraction | LogRatio) -> Fraction:
     return value if isinstance(value, Fraction) else rational_below(value)
-
-
-def _short(value: Fraction | LogRatio) -> str:
-    return f"{float(parse_level(value)):.6g}"
 
 
 def _ledger(

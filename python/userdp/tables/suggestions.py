@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from userdp.accounting import PrivacyCost
 from userdp.exact.epsilon import rational_below
+from userdp.exact.numbers import Neighbors
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
-from userdp.mechanisms.key_bounds import Neighbors
 from userdp.tables.aggregates import CountRows, Sum
 from userdp.tables.compiled import Compiled, Statistic, compiled
 from userdp.tables.noise import Budget, Noise, cost_as_range, epsilon_within, laplace_noise, nearest, rounded_up
@@ -142,7 +142,11 @@ class BinNoise:
 
 def noise_of(search: Search, neighbors: Neighbors, budget: Budget) -> BinNoise:
     """Noise within a budget: a user who comes or goes moves one bin by 1, one who is replaced two bins."""
-    moved = 1 if neighbors == "add-remove" else 2
+    made = _noise(search, 1 if neighbors == "add-remove" else 2, budget)
+    return replace(made, cost=replace(made.cost, neighbors=neighbors))
+
+
+def _noise(search: Search, moved: int, budget: Budget) -> BinNoise:
     if budget.epsilon is not None:
         epsilon = rational_below(budget.epsilon)
         return _laplace(search, moved, epsilon, PrivacyCost(epsilon))
