@@ -11,7 +11,7 @@ import numpy as np
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.set_union import KeysOfUsers, SetUnion
 from userdp.tables.compiled import USERS, Compiled, Statistic, limits
-from userdp.tables.noise import Allotment, Binned, Selected, nearest
+from userdp.tables.noise import Allotment, Binned, Keyed, Selected, nearest
 from userdp.tables.quantiles import Integers, choose, law_of
 from userdp.tables.release import Drawn
 from userdp.tables.rows import KeyValue, Sums, bins_of
@@ -27,7 +27,7 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
     keyed = noise.keyed
     if keyed is not None and keyed.sparse is not None:
         # What follows is of the keys that are shown, and of no others.
-        places, numbers = _shown(query, keyed.sparse, sums, source)
+        places, numbers = _shown(query, keyed, sums, source)
     elif keyed is not None and keyed.correlated is not None:
         counts, _ = keyed.correlated._draw(source, sums.columns[USERS], sums.users)
         numbers[USERS] = np.rint(counts).astype(np.int64)
@@ -75,11 +75,14 @@ def _whole(totals: Any) -> Any:
     return np.ascontiguousarray(totals, dtype=np.int64)
 
 
-def _shown(query: Compiled, sparse: Any, sums: Sums, source: Any) -> tuple[list[int], dict[Any, Any]]:
-    counts = np.ascontiguousarray(sums.columns[query.statistics[0]])
-    others = [np.ascontiguousarray(sums.columns[one]) for one in query.statistics[1:]]
-    shown, *drawn = sparse._draw(source, counts, others, range(query.listed))
-    return shown.tolist(), dict(zip(query.statistics, drawn, strict=True))
+def _shown(query: Compiled, keyed: Keyed, sums: Sums, source: Any) -> tuple[list[int], dict[Any, Any]]:
+    assert keyed.sparse is not None
+    steps = [keyed.step(one) for one in query.statistics]
+    totals = [_whole(nearest(sums.columns[one], step)) for one, step in zip(query.statistics, steps, strict=True)]
+    shown, *drawn = keyed.sparse._draw(source, totals[0], totals[1:], range(query.listed))
+    return shown.tolist(), {
+        one: numbers * step for one, numbers, step in zip(query.statistics, drawn, steps, strict=True)
+    }
 
 
 def _noisy(part: Binned, weights: Integers, source: Any) -> tuple[int, ...]:

@@ -44,6 +44,8 @@ NO_NOISE = 1e-300
 """For the standard deviation of noise that is 0 in doubles."""
 LARGEST_LAPLACE = 2**22
 """Wider discrete Laplace noise is added to totals that are rounded to coarser steps, so that its tables are small."""
+LARGEST_CHOICE = Fraction(87)
+"""Of one choice of the exponential mechanism, which takes an epsilon below 88: more is charged, and not used."""
 RANGE_UNIT = bounded_range_to_mu2(1)
 """The mu2 of a bounded range of 1; that of a range grows with its square."""
 A_LITTLE_LESS = 1 - Fraction(1, 2**20)
@@ -420,20 +422,26 @@ def _exactly(share: Fraction, epsilon: Fraction | LogRatio) -> Fraction | LogRat
     return epsilon if share == 1 else share * rational_below(epsilon)
 
 
-def laplace_noise(epsilon: Fraction, sensitivity: int, totals: int = 1) -> tuple[DiscreteLaplace, int]:
-    """Noise for totals that together move by at most `sensitivity`, rounded to multiples of a step, a power of two."""
+def _moved(sensitivity: int, totals: int, step: int) -> int:
+    """By how many steps: totals that differ by d are rounded to multiples that are ceil(d / step) apart at most."""
+    return (sensitivity + totals * (step - 1)) // step
 
-    def moved(step: int) -> int:
-        # Totals that differ by d are rounded to multiples that differ by at most ceil(d / step), each of them.
-        return (sensitivity + totals * (step - 1)) // step
 
+def _step(epsilon: Fraction, sensitivity: int, totals: int = 1) -> int:
+    """To multiples of what totals are rounded before Laplace noise, a power of two, so that its tables are small."""
     step = 1
-    while moved(step) > epsilon * LARGEST_LAPLACE and 2 * step <= sensitivity:
+    while _moved(sensitivity, totals, step) > epsilon * LARGEST_LAPLACE and 2 * step <= sensitivity:
         step *= 2
+    return step
+
+
+def laplace_noise(epsilon: Fraction, sensitivity: int, totals: int = 1) -> tuple[DiscreteLaplace, int]:
+    """Noise for totals that together move by at most `sensitivity`, rounded to multiples of a step."""
+    step = _step(epsilon, sensitivity, totals)
     try:
         noise = DiscreteLaplace(
             epsilon=shortened(epsilon, up=False),
-            sensitivity=moved(step),
+            sensitivity=_moved(sensitivity, totals, step),
             bounds=(-(LARGEST_TOTAL // step), LARGEST_TOTAL // step),
         )
         noise.tail(0)  # makes its tables: what is refused is refused before anything is charged
@@ -613,17 +621,22 @@ def _thresholded(
 
 def _unknown_jointly(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio, delta: Fraction) -> Keyed:
     shares = _count_first(_fractions([math.sqrt(weight) for weight in importance(query)]))
+    _, keys = max(key_changes(None, query.max_keys, neighbors), key=sum)
+    of_a_key = rational_below(epsilon) / keys
+    sums = query.statistics[1:]
+    steps = [_step(share * of_a_key, one.largest) for one, share in zip(sums, shares[1:], strict=True)]
     sparse = SparseHistogram.calibrated(
         epsilon,
         delta,
         query.max_keys,
         neighbors=neighbors,
-        sums=[(one.low, one.high) for one in query.statistics[1:]],
+        # In steps a user moves a rounded sum by no more than from the floor of the least to the ceiling of the most.
+        sums=[(one.low // step, -(-one.high // step)) for one, step in zip(sums, steps, strict=True)],
         weights=shares,
     )
     noises = [sparse.noise, *(one.noise for one in sparse.sums)]
     cost = PrivacyCost(epsilon, delta)
-    return Keyed(tuple(zip(query.statistics, noises, strict=True)), sparse, cost)
+    return Keyed(tuple(zip(query.statistics, noises, strict=True)), sparse, cost, (1, *steps))
 
 
 def rounded_up(variance: Fraction) -> Fraction:
@@ -655,7 +668,7 @@ def _selected(query: Compiled, answer: Answer, neighbors: Neighbors, each: Fract
             f"{answer.name}: {query.n_keys} keys times {bins} steps of {answer.aggregate.column!r} are above 2**32 "
             "candidates of quantiles: take fewer keys, or a column with fewer steps"
         )
-    alone = len(levels) == 1 and not by_key
+    alone, each = len(levels) == 1 and not by_key, min(each, LARGEST_CHOICE)
     rates = tuple((rate_of(each, level, whole=alone), sensitivity_of(level, neighbors, pieces)) for level in levels)
     try:
         mechanisms = tuple(ExponentialMechanism(epsilon=rate, sensitivity=sensitivity) for rate, sensitivity in rates)
