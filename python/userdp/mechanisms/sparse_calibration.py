@@ -49,7 +49,7 @@ def proposals(
     if method != "gaussian":
         kinds.append(_candidates(problem, _Laplace(problem), probability))
     yield from _in_order([one for kind in kinds for one in kind])
-    # What is best by prediction may not be had: drawn Gaussian noise is off the ideal one, by more beside a large epsilon.
+    # What is best by prediction may not be had: beside a large epsilon drawn Gaussian noise is too far off the ideal.
     if len(kinds) > 1:
         for kind in kinds:
             yield from _in_order(kind)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.set_union import KeysOfUsers, SetUnion
+from userdp.mechanisms.set_union import KeysOfUsers, SetUnion, coins_of
+from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.compiled import USERS, Compiled, Statistic, limits
-from userdp.tables.noise import Allotment, Binned, Keyed, Selected, nearest
+from userdp.tables.noise import Allotment, Binned, Keyed, KeyFinder, Selected, nearest
 from userdp.tables.quantiles import Integers, choose, law_of
 from userdp.tables.release import Drawn
 from userdp.tables.rows import KeyValue, Sums, bins_of
@@ -65,9 +66,17 @@ def _in_order(key: KeyValue) -> list[tuple[bool, int | str]]:
     return [(isinstance(part, str), part) for part in key]
 
 
-def draw_keys(query: Compiled, union: SetUnion, held: KeysOfUsers, keys: Sequence[KeyValue], source: Any) -> Drawn:
+def draw_keys(query: Compiled, finder: KeyFinder, held: KeysOfUsers, keys: Sequence[KeyValue], source: Any) -> Drawn:
     """Which keys are shown, in the order of their values."""
-    shown = [keys[code] for codes in union.shown(held, source) for code in codes.tolist()]
+    if isinstance(finder, SetUnion):
+        found = list(finder.shown(held, source))
+    else:
+        chosen = held.chosen(finder.max_keys, coins_of(source))
+        codes, (counts,) = held.rows.bounded(**chosen, rule="random", columns=[("users",)])
+        drawn = finder._draw(source, _whole(counts))
+        # Of noisy counts only the places are told.
+        found = [codes[drawn[0] if isinstance(finder, SparseHistogram) else drawn]]
+    shown = [keys[code] for codes in found for code in codes.tolist()]
     return Drawn(tuple(key_of(query, key) for key in sorted(shown, key=_in_order)), {}, {}, {})
 
 

@@ -30,14 +30,14 @@ from userdp.exceptions import PrivacyBudgetError
 from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
 from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
-from userdp.tables.audits import TableAlgorithm, UnionAlgorithm, paths_before_noise
+from userdp.tables.audits import KeysAlgorithm, TableAlgorithm, paths_before_noise
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.drawing import draw, draw_keys
 from userdp.tables.noise import Allotment, Budget, allot
 from userdp.tables.queries import Query
 from userdp.tables.reading import Heads, table_of
 from userdp.tables.reading import Table as Rows
-from userdp.tables.release import IN_COMMON, Release, cost_facts, noise_rows, union_facts
+from userdp.tables.release import IN_COMMON, Release, cost_facts, finder_facts, noise_rows
 from userdp.tables.rows import Sums, UserColumns, add_up, keys_of_users
 from userdp.tables.schema import Category, Key, Schema, check_spelled
 from userdp.tables.suggestions import Suggestion, bound_of, noise_of, search_of
@@ -140,8 +140,8 @@ class Plan(Shown):
             )
         ]
         keyed = self.noise.keyed
-        if self.noise.union is not None:
-            facts += union_facts(self.noise.union)
+        if self.noise.finder is not None:
+            facts += finder_facts(self.noise.finder)
         if keyed is not None and keyed.sparse is not None:
             sparse = keyed.sparse
             group = "an unknown group" if self.query.listed else "a group"
@@ -421,8 +421,8 @@ class Session:
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho, mu2=mu2)
         names = (*plan.query.group, *query.aggregates)
         label = (", ".join(names) or "keys") if name is None else str(name)
-        union = plan.noise.union
-        if union is None:
+        finder = plan.noise.finder
+        if finder is None:
             # What chooses the keys that count is of the same stream, so that the whole release can be repeated.
             coins = None if random_state is None else source.below(2**256).to_bytes(32, "big")
             drawn = self._charged(
@@ -430,7 +430,7 @@ class Session:
             )
         else:
             drawn = self._charged(
-                plan.cost, label, plan.query, lambda held: draw_keys(plan.query, union, *held, source)
+                plan.cost, label, plan.query, lambda held: draw_keys(plan.query, finder, held[0], held[1], source)
             )
         caveats = () if random_state is None else ("The noise was reproducible (random_state): it protects nobody.",)
         return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats, self._table.backend)
@@ -534,7 +534,7 @@ class Session:
         delta: Delta | None = None,
         rho: Delta | None = None,
         mu2: Delta | None = None,
-    ) -> TableAlgorithm | UnionAlgorithm:
+    ) -> TableAlgorithm | KeysAlgorithm:
         """Return what `release` would draw on small worlds, for exact audits; the session's table is not looked at.
 
         Parameters
@@ -550,13 +550,13 @@ class Session:
 
         Returns
         -------
-        TableAlgorithm or UnionAlgorithm
+        TableAlgorithm or KeysAlgorithm
             For `userdp.audit.audit_user_level`. An example is a row, as a tuple of the values of its `columns`, or None
             for no row.
         """
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho, mu2=mu2)
-        if plan.noise.union is not None:
-            return UnionAlgorithm(plan.query, plan.noise.union, self._schema, keys=keys)
+        if plan.noise.finder is not None:
+            return KeysAlgorithm(plan.query, plan.noise.finder, self._schema, keys=keys)
         return TableAlgorithm(plan.query, plan.noise, self._schema, n_users=n_users, keys=keys)
 
     def before_noise(self, query: Query, *, coins: bytes = bytes(32)) -> dict[str, NoiseFree]:
@@ -695,7 +695,7 @@ def _directory(directory: Any) -> str | None:
     if not isinstance(directory, (str, os.PathLike)):
         raise TypeError(f"directory must be the name of a directory, a str; got {short_repr(directory)}")
     try:
-        with tempfile.TemporaryFile(dir=directory):
+        with tempfile.TemporaryFile(dir=os.fsdecode(directory)):
             return os.fsdecode(directory)
     except (OSError, ValueError) as error:
         raise ValueError(
