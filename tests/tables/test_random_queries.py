@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import random
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pandas as pd
 import pytest
 
 from userdp import tables
+from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.tables import (
     Query,
     Schema,
@@ -36,7 +38,7 @@ from userdp.tables import (
     quantile,
 )
 
-QUERIES = int(os.environ.get("USERDP_QUERIES", "240"))
+QUERIES = int(os.environ.get("USERDP_QUERIES", "120"))
 BATCHES = 8
 SCHEMA = Schema(
     small=integer(0, 10),
@@ -209,3 +211,101 @@ def query_of_seed(seed: int) -> str:
     rng = random.Random(seed)
     frame(rng)
     return f"{query_of(rng)!r} of {session_of(rng, frame(random.Random(0)))!r}"
+
+
+# --- what failed after a charge, one by one
+
+
+AMOUNTS = pd.DataFrame({"who": range(9), "amount": 1.0, "other": 2, "code": 5})
+TYPES = Schema(amount=number(0, 50), other=integer(0, 10), code=key(int))
+
+
+def released(query: Query, **arguments: Any) -> tables.Release:
+    people = Session(AMOUNTS, user="who", schema=TYPES, **{"epsilon": 1, "delta": "1e-5", **arguments})
+    return people.release(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query().with_columns(unused=col("other") + 1),
+        Query().with_columns(amount=col("amount") * 2).with_columns(amount=col("other")),
+        Query().with_columns(one=col("other") + 1).with_columns(two=col("one") + 1),
+        Query().with_columns(one=col("other")).filter(col("one") > 0).with_columns(one=col("amount")),
+        Query().with_columns(amount=col("other").clip(0, 5)).map_users(
+            lambda rows: rows[0], returns=Schema(amount=number(0, 5))
+        ).with_columns(unused=col("amount") + 1),
+    ],
+)  # fmt: skip
+def test_columns_that_nothing_uses(query: Query) -> None:
+    assert released(query.agg(n=count_users(), x=mean("amount")), epsilon=100).column("n")[0] == pytest.approx(9, abs=3)
+
+
+def test_what_a_needed_column_is_made_of_is_read() -> None:
+    """A column is what it was when it was used: replaced later, or before by one that goes."""
+    query = Query().with_columns(other=col("amount") * 3).with_columns(kept=col("other"), other=col("amount"))
+    found = released(query.agg(x=mean("kept"), y=mean("other")), epsilon=1000)
+    assert [float(found.column(name)[0]) for name in "xy"] == pytest.approx([3, 1], abs=0.2)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "exact"])
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("epsilon", ["1/100", 1, 30, 1000])
+def test_sums_of_unknown_groups(epsilon: Any, others: bool, composition: str) -> None:
+    """Their Laplace noise needed tables of more than 2**16 entries."""
+    known: dict[str, Any] = {"keys": [1, 5], "others": True} if others else {}
+    query = Query().group_by("code", max_keys=1, **known).agg(x=tables.sum("amount", max_total=500))
+    found = released(query, epsilon=epsilon, composition=composition)
+    assert len(found.column("x")) >= 2 * others
+
+
+def test_coarse_sums_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise a sum is off by half a step at most, which is next to nothing beside the noise."""
+    for kind in (DiscreteLaplace, DiscreteGaussian):
+        monkeypatch.setattr(kind, "_release_many", lambda self, values, source: values)
+    query = Query().group_by("code", keys=[5], others=True, max_keys=1).agg(x=tables.sum("amount", max_total=500))
+    people = Session(AMOUNTS, user="who", schema=TYPES, epsilon=1, delta="1e-5", composition="basic")
+    plan = people.plan(query)
+    assert plan.noise.keyed is not None
+    assert max(plan.noise.keyed.steps) > 1
+    assert abs(people.release(query).column("x")[0] - 9) <= plan.standard_error("x") / 2**20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"memory": 0}, "memory must be"),
+        ({"memory": 2**16 - 1}, "memory must be from 2"),
+        ({"memory": 2**63}, "memory must be from 2"),
+        ({"memory": "much"}, "memory must be"),
+        ({"memory": None}, "memory must be"),
+        ({"directory": "/nowhere/at/all"}, "directory must be one in which files can be made"),
+        ({"directory": __file__}, "directory must be one in which files can be made"),
+        ({"directory": "a\0b"}, "directory must be one in which files can be made"),
+        ({"directory": 7}, "directory must be the name"),
+    ],
+)
+def test_arguments_are_checked_when_a_session_is_made(arguments: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        Session(AMOUNTS, user="who", schema=TYPES, epsilon=1, **arguments)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "exact"])
+@pytest.mark.parametrize("epsilon", [100, 1000, 10**9])
+def test_large_epsilons_serve_or_are_said_to_be_too_large(epsilon: int, composition: str) -> None:
+    """They were called too little for quantiles and thresholds, or a mu2 was named that nobody gave."""
+    for query in (
+        Query().agg(q=quantile("amount", "1/2")),
+        Query().agg(q=quantile("amount", ["1/4", "1/2"]), n=count_users()),
+        Query().group_by("code", max_keys=100).agg(n=count_users()),
+        Query().group_by("code", max_keys=1).agg(x=tables.sum("amount", max_total=500)),
+        Query().group_by("code", max_keys=1).keys_only(),
+    ):
+        try:
+            released(query, epsilon=epsilon, composition=composition)
+            refused = ""
+        except ValueError as error:
+            refused = str(error)
+        if refused:
+            assert epsilon == 10**9
+            assert re.search("epsilon must be at most 1024|this needs epsilon < 1048576", refused)
