@@ -67,6 +67,16 @@ class KeysOfUsers:
     order: Codes  # the place of each key in the canonical order, by its code
     found: list[Codes] = field(default_factory=list)
 
+    def chosen(self, max_keys: int, coins: bytes) -> dict[str, Any]:
+        """The arguments by which coins choose at most so many keys of each user."""
+        return {
+            "users": self.users,
+            "key_order": self.order,
+            "max_keys": max_keys,
+            "key_digests": self.keys.digests(coins),
+            "prf_key": coins,
+        }
+
     def drop(self, codes: Codes) -> None:
         """Leave keys out from now on."""
         self.order = self.order.copy()
@@ -398,21 +408,14 @@ class SetUnion(KeyMechanism):
     def shown(self, held: KeysOfUsers, source: _core.Source) -> Iterator[Codes]:
         """The codes of the keys that each round shows, from a source that several mechanisms may share."""
         for one in self._thresholds:
-            coins = b"".join(source.below(2**32).to_bytes(4, "little") for _ in range(8))
-            codes, sums = self._sums(held, coins)
+            codes, sums = self._sums(held, coins_of(source))
             places, _ = one.shown(sums, source)
             held.drop(codes[places])
             yield codes[places]
 
     def _sums(self, held: KeysOfUsers, coins: bytes) -> tuple[Codes, Integers]:
         """The keys that occur, and what users add to them."""
-        common: dict[str, Any] = {
-            "users": held.users,
-            "key_order": held.order,
-            "max_keys": self.max_keys,
-            "key_digests": held.keys.digests(coins),
-            "prf_key": coins,
-        }
+        common = held.chosen(self.max_keys, coins)
         if self.cap is None:
             codes, (sums,) = held.rows.bounded(**common, rule="random", columns=[("weight", self.weight)])
         else:
@@ -503,6 +506,11 @@ class SetUnion(KeyMechanism):
             for key in keys:
                 sums[key] = sums.get(key, 0) + weight_of(self.weight, len(keys))
         return sums
+
+
+def coins_of(source: _core.Source) -> bytes:
+    """What chooses keys: 32 bytes of a source."""
+    return b"".join(source.below(2**32).to_bytes(4, "little") for _ in range(8))
 
 
 def _walked(users: tuple[tuple[Any, ...], ...], weight: int, cap: int) -> Iterable[tuple[Any, int]]:

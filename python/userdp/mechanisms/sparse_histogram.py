@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
-from userdp.exact.epsilon import as_epsilon
+from userdp.exact.epsilon import as_epsilon, enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -38,7 +38,7 @@ from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
 from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
 from userdp.mechanisms.sparse_calibration import proposals, read_shares
-from userdp.mechanisms.vanishing_keys import Keys, Shift
+from userdp.mechanisms.vanishing_keys import Keys, Shift, moved_keys, vanishing
 from userdp.runtime import source_of
 
 LARGEST_COUNT = 2**32
@@ -204,17 +204,24 @@ class SparseHistogram(KeyMechanism):
         level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_count(max_keys, "max_keys")
         if method not in ("auto", "laplace", "gaussian"):
             raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
+        enclosure(level, "epsilon")  # refuses what is too large
         relation = check_neighbors(neighbors)
         ranges = [check_range(*one) for one in sums]
         shares = read_shares(weights, len(ranges))
         probability = float(open_unit_fraction(target, "target"))
+        refused: BudgetError | None = None
         for arguments in proposals(float(level), float(exact), keys, relation, ranges, shares, method, probability):
-            made = cls(max_keys=keys, epsilon=epsilon, neighbors=relation, **arguments)
-            if made._keys.is_within(level, exact):
-                return made
-        raise ValueError(
+            try:
+                made = cls(max_keys=keys, epsilon=epsilon, neighbors=relation, **arguments)
+                if made._keys.is_within(level, exact) and made._is_drawn:
+                    return made
+            except BudgetError as error:
+                refused = error
+            except ValueError:  # noise that is too narrow or too wide
+                continue
+        raise refused or ValueError(
             f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-            f"max_keys={keys}; take a larger epsilon or delta, or another method"
+            f"max_keys={keys}; take a larger delta or another epsilon, or another method"
         )
 
     @property
@@ -232,6 +239,16 @@ class SparseHistogram(KeyMechanism):
     def noise(self) -> Noise:
         """What is added to counts."""
         return self._noise
+
+    @property
+    def _is_drawn(self) -> bool:
+        """Whether there are tables for all noise: those of discrete Laplace noise are made when they are needed."""
+        try:
+            for noise in (self._noise, *(one.noise for one in self._sums)):
+                noise._core_noise  # noqa: B018
+        except BudgetError:
+            return False
+        return True
 
     @cached_property
     def _keys(self) -> Keys:
@@ -267,13 +284,13 @@ class SparseHistogram(KeyMechanism):
     @property
     def vanishing_delta(self) -> Fraction:
         """The probability that any of a user's keys is shown that nobody else has, at most: the delta beside rho."""
-        return self._keys.vanishing()
+        return vanishing(1 - self._shown.probability(1), self.max_keys)
 
     @property
     def distance(self) -> Fraction:
         """How far the numbers that one user moves are from ideal ones, in total variation."""
         noises = (self._noise, *(one.noise for one in self._sums))
-        return self._keys.moved_keys * sum((distance_of(noise) for noise in noises), Fraction(0))
+        return moved_keys(self.max_keys, self.neighbors) * sum((distance_of(noise) for noise in noises), Fraction(0))
 
     @property
     def rho(self) -> Fraction | None:

@@ -152,11 +152,11 @@ class Keys:
     @property
     def moved_keys(self) -> int:
         """How many keys differ between neighbors at most."""
-        return 2 * self.max_keys if self.neighbors == "replace" else self.max_keys
+        return moved_keys(self.max_keys, self.neighbors)
 
     def vanishing(self) -> Fraction:
         """The probability that a user's own keys are not all hidden, rounded up."""
-        return shortened(1 - self.hidden**self.max_keys, up=True, bits=BITS) if self.hidden < 1 else Fraction(0)
+        return vanishing(self.hidden, self.max_keys)
 
     def delta(self, level: PrivacyLevel) -> Fraction:
         """At or above the least delta at a level, by less than a part in 10**6."""
@@ -231,6 +231,16 @@ class Keys:
                 )
             )
         return self._powers[exponent]
+
+
+def moved_keys(max_keys: int, neighbors: Neighbors) -> int:
+    """How many keys differ between neighbors at most."""
+    return 2 * max_keys if neighbors == "replace" else max_keys
+
+
+def vanishing(hidden: Fraction, max_keys: int) -> Fraction:
+    """The probability that a user's own keys, each hidden with this one, are not all hidden, rounded up."""
+    return shortened(1 - hidden**max_keys, up=True, bits=BITS) if hidden < 1 else Fraction(0)
 
 
 def _halves(ends: tuple[int, int]) -> list[tuple[int, int]]:
