@@ -50,31 +50,10 @@ class DurableLog:
     """A header and entries that only grow in number, all of them texts, in one file.
 
     Within ``with log:`` nobody else has the file, and what was read of it is on the disk, so that a crash, also of the
-    machine, takes nothing back that was shown. Each digest is of the one before it, 16 random bytes and the text.
-
-    Parameters
-    ----------
-    path : str or path-like
-    kind : str
-        What it is a log of; others are refused.
-
-    Attributes
-    ----------
-    header : str
-    entries : list of str
-        As they were read last.
-    receipt : str
-        Their number and the last digest, as "17-3f9c...".
-
-    Raises
-    ------
-    OSError
-        Where the file cannot be read or written: FileNotFoundError, FileExistsError, or TimeoutError where somebody
-        else has it for `WAIT_SECONDS`.
-    ValueError
-        Where it is broken, of another kind or version, or older than a receipt or than what was read before.
-    RuntimeError
-        In a forked process.
+    machine, takes nothing back that was shown. Each digest is of the one before it, 16 random bytes and the text. A
+    receipt is the number of entries and the last digest, as "17-3f9c...". What cannot be read or written is an OSError,
+    TimeoutError after `WAIT_SECONDS` among them; what is broken, of another kind or version, or older than a receipt or
+    than what was read before, is a ValueError; a forked process gets a RuntimeError.
     """
 
     def __init__(self, path: PathText, kind: str) -> None:
