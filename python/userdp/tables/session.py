@@ -483,7 +483,7 @@ class Session:
         >>> people = Session(visits, user="who", schema=Schema(spent=number(0, 9)), epsilon=2)
         >>> query = people.query().agg(rows=count_rows(1000))
         >>> people.suggest_bound(query, epsilon="1/2", then=1).cost
-        PrivacyCost(epsilon=Fraction(1, 2))
+        PrivacyCost(epsilon=Fraction(1, 2), neighbors='add-remove')
         """
         source = source_of(random_state)
         search = search_of(query, self._schema)
