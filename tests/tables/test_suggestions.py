@@ -147,7 +147,7 @@ def test_the_law_of_noisy_bins_keeps_the_promise(neighbors: Any, composition: st
     elif composition == "exact":
         budget = Budget(composition, None, F(0), mu2=largest_mu2(1, delta) * F(999, 1000))
     noise = noise_of(search, neighbors, budget)
-    assert noise.cost == (noise.cost if gaussian else PrivacyCost(rational_below(epsilon)))
+    assert gaussian or noise.cost == PrivacyCost(rational_below(epsilon), neighbors=neighbors)
     if gaussian:
         moved = 1 if neighbors == "add-remove" else 2
         variance = noise.noise.sigma_squared  # type: ignore[union-attr]
@@ -215,7 +215,7 @@ def test_the_choice_is_charged_and_near_the_data() -> None:
     with pytest.warns(InsecureRandomnessWarning):
         suggestion = people.suggest_bound(people.query().agg(rows=count_rows(4096)), epsilon=1, then=1, random_state=0)
     assert 4 <= suggestion.bound <= 16
-    assert suggestion.cost == PrivacyCost(1)
+    assert suggestion.cost == PrivacyCost(1, neighbors="add-remove")
     assert people.remaining()["epsilon"] == 2
     release = people.release(people.query().agg(rows=count_rows(suggestion.bound)), epsilon=1)
     assert release.cost.epsilon == 1
