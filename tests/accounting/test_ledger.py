@@ -374,7 +374,7 @@ def test_what_has_a_cost_can_be_spent() -> None:
         ledger.spend(PurePrivateMode(epsilon=1, n_items=4, neighbors="add-remove"))
     for mechanism, cost in (
         (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(bounded_range=LogRatio(3))),
-        (ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True), PrivacyCost(1)),
+        (ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True), PrivacyCost(bounded_range=1)),
         (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(bounded_range=1)),
         (PrivateRange(epsilon=1, bound=1, width=1), PrivacyCost(bounded_range=1)),
         (DiscreteLaplace(epsilon=1, sensitivity=2, bounds=(0, 9)), PrivacyCost(1)),

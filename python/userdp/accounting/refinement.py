@@ -11,7 +11,9 @@ from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from userdp import _core
-from userdp.accounting.losses import PairLoss, PureLoss, ReleaseLoss, hockey_stick_of
+from userdp.accounting.closed_forms import Enclosed, closed_form
+from userdp.accounting.losses import ReleaseLoss
+from userdp.checker.enclosures import Near
 from userdp.exact.epsilon import core_level
 from userdp.exact.numbers import PrivacyLevel
 from userdp.exceptions import BudgetError
@@ -32,6 +34,8 @@ FINEST = 2**40
 """The most levels for a unit of loss."""
 WIDER = Fraction(1, 2**192)
 """Where masses are too narrow for a lattice, they are made as wide as for a delta that is so much smaller."""
+EXACT_BITS = 2**16
+"""Of a product of masses that are not infinite; a longer one is enclosed."""
 LEAST_DELTA = Fraction(1, 2**1000)
 """Of smaller ones, answers may say no more than that."""
 REMEMBERED_BYTES = 2**28
@@ -51,6 +55,29 @@ class Found(Generic[Number]):
     """Whether masses are wide enough for an answer of this size."""
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where all losses together end."""
+
+    infinity: Enclosed
+    """The mass at infinity."""
+    releases: list[_core.Release]
+    counts: list[int]
+    """What has the largest finite losses, or larger ones."""
+    clipped: bool
+    """Whether some of them have larger ones: no level is below 1."""
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """Around the largest finite loss."""
+        lower, upper = _core.largest_loss(self.releases, self.counts) or (0.0, math.inf)
+        return (0.0 if self.clipped else lower), upper
+
+    def is_at_most(self, level: PrivacyLevel) -> bool:
+        """Whether delta is the mass at infinity there, for certain."""
+        return _core.largest_loss_at_most(self.releases, self.counts, core_level(level))
+
+
 class Refined:
     """What computes bounds for a list of releases."""
 
@@ -65,31 +92,35 @@ class Refined:
 
     def _private(self, level: PrivacyLevel, delta: Fraction, max_terms: int) -> bool | None:
         """Whether the pairs together are (epsilon, delta)-DP."""
-        once = self._once(level)
-        if once is not None:
-            return once <= delta
         verdicts = self._both(lambda backwards: self._decided(level, delta, backwards, max_terms))
         if False in verdicts:
             return False
         return None if None in verdicts else True
 
-    def _once(self, level: PrivacyLevel) -> Fraction | None:
-        """The delta of a single release where it is a rational number: its ties are decided."""
-        part = self._single()
-        if isinstance(part, PairLoss) and not level.exponent:
-            both = (part.p, part.q), (part.q, part.p)
-            return max(hockey_stick_of(p, q, level.ratio) for p, q in both)
-        if part is not None:
-            infinite, largest = part.end()
-            release = _core.Release.pure(core_level(largest), Fraction(0), 2)
-            if _core.largest_loss_at_most([release], [1], core_level(level)):
-                return infinite
-        return None
+    def _end(self, backwards: bool) -> End | None:
+        """Masses at infinity and largest losses of all releases; none where a release's losses have no end."""
+        least = most = Fraction(1)
+        releases, counts, clipped = [], [], False
+        for part, count in self._parts:
+            end = part.end(backwards)
+            if end is None:
+                return None
+            infinite, largest = end
+            low, high = _power(1 - infinite, count)
+            least, most = least * low, most * high
+            if largest.ratio < 1 or largest.exponent < 0:
+                clipped, largest = True, PrivacyLevel(Fraction(1), Fraction(0))
+            releases.append(_core.Release.pure(core_level(largest), Fraction(0), 2))
+            counts.append(count)
+        return End((1 - most, 1 - least), releases, counts, clipped)
 
-    def _single(self) -> PairLoss | PureLoss | None:
-        """The release, where it is one whose mass at infinity is known exactly."""
+    def _known(self, level: PrivacyLevel, backwards: bool, wanted: Fraction | None = None) -> Enclosed | None:
+        """Delta at a level without a composition: of one release, or from the largest finite loss on."""
+        end = self._end(backwards)
+        if end is not None and end.is_at_most(level):
+            return end.infinity
         (part, count), *more = self._parts
-        return part if not more and count == 1 and isinstance(part, (PairLoss, PureLoss)) else None
+        return closed_form(part, level, backwards, wanted) if count == 1 and not more else None
 
     def _both(self, answer: Any) -> list[Any]:
         """The answers for both orders of the pair, where these differ."""
@@ -127,6 +158,10 @@ class Refined:
         self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
     ) -> Iterator[Found[Fraction]]:
         """Bounds of delta for one order, each time with more work, until they are near each other."""
+        known = self._known(level, backwards)
+        if known is not None:
+            yield Found(*known)
+            return
         best = Fraction(0), Fraction(1)
         core = core_level(level)
         for target in targets():
@@ -149,12 +184,13 @@ class Refined:
             raise BudgetError("masses of 1,144 bits do not do")
 
     def _decided(self, level: PrivacyLevel, delta: Fraction, backwards: bool, max_terms: int) -> bool | None:
+        end, known = self._end(backwards), self._known(level, backwards, delta)
+        if known is not None and (known[1] <= delta or known[0] > delta):
+            return known[1] <= delta
+        if end is not None and end.infinity[0] > delta:
+            return False
         if not delta:
-            releases, counts = self._releases(2, backwards)
-            if _core.largest_loss_at_most(releases, counts, core_level(level)):
-                return True
-            largest = _core.largest_loss(releases, counts)
-            return False if largest is None or not _at_most(largest[0], level) else None
+            return False if end is None or not _at_most(end.largest[0], level) else None
         core, steps, last, target = core_level(level), self._first_steps(), None, delta
         while True:
             try:
@@ -180,11 +216,20 @@ class Refined:
         if delta == 1:
             yield Found(0.0, 0.0)
             return
-        if not delta:
-            lower, upper = _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
-            yield Found(lower, upper)
+        end = self._end(backwards)
+        least, most = (0.0, math.inf) if end is None else end.largest
+        if end is None and not delta or end is not None and delta < end.infinity[0]:
+            yield Found(math.inf, math.inf)
             return
-        best, steps, last, target = (0.0, math.inf), self._first_steps(), None, delta
+        if end is not None and end.infinity == (delta, delta):
+            yield Found(least, most)
+            return
+        best = (0.0, most if end is None or end.infinity[1] <= delta else math.inf)
+        (part, count), *more = self._parts
+        if count == 1 and not more and closed_form(part, PrivacyLevel(Fraction(1), Fraction(1)), backwards, delta):
+            yield self._halved(delta, backwards, best[1])
+            return
+        steps, last, target = self._first_steps(), None, delta
         while True:
             composed = self._composed(backwards, target, steps, max_terms)
             lower, upper = composed.epsilon(delta)
@@ -199,6 +244,27 @@ class Refined:
                     raise BudgetError("masses of 1,144 bits do not do")
                 continue
             steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
+
+    def _halved(self, delta: Fraction, backwards: bool, most: float) -> Found[float]:
+        """Floats around the epsilon of a release whose deltas are known: the largest that is too small, and the least."""
+
+        def delta_at(epsilon: float) -> Enclosed:
+            known = self._known(PrivacyLevel(Fraction(1), Fraction(epsilon)), backwards, delta)
+            return known or (Fraction(0), Fraction(1))
+
+        lower, upper = 0.0, 1.0
+        if delta_at(0.0)[1] <= delta:
+            return Found(0.0, 0.0)
+        while upper < most and delta_at(upper)[1] > delta:
+            upper *= 2
+        upper = below = min(upper, most)
+        # Two searches, as an enclosure may not tell on which side a float is.
+        while lower < (middle := (lower + below) / 2) < below:
+            lower, below = (middle, below) if delta_at(middle)[0] > delta else (lower, middle)
+        above = lower
+        while above < (middle := (above + upper) / 2) < upper:
+            above, upper = (middle, upper) if delta_at(middle)[1] > delta else (above, middle)
+        return Found(lower, upper)
 
     def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
         return _releases(self._parts, limbs, backwards)
@@ -222,6 +288,16 @@ class Refined:
 
 def _releases(parts: Parts, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
     return [part.release(limbs, backwards) for part, _ in parts], [count for _, count in parts]
+
+
+def _power(base: Fraction, count: int) -> Enclosed:
+    """A number from 0 to 1 to a power, exactly where that is short."""
+    if count * base.denominator.bit_length() <= EXACT_BITS:
+        return base**count, base**count
+    near = Near.of(base, 512).power(count, 512)
+    if near.places > EXACT_BITS:
+        return Fraction(0), Fraction(1, 2**1000)
+    return Fraction(near.low, 1 << near.places), min(Fraction(near.high, 1 << near.places), Fraction(1))
 
 
 class Remembered:

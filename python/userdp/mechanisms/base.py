@@ -312,27 +312,11 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
     def cost(self) -> PrivacyCost:
         """What one draw costs, for data that a neighbor changes by the sensitivity at most.
 
-        Without `monotone` it states the bounded range, which costs epsilon**2 / 8 where rho is counted.
+        It states the bounded range, roundings included, which costs epsilon**2 / 8 where rho is counted.
         """
         from userdp.accounting.cost import PrivacyCost
 
-        epsilon = self._arguments["epsilon"]
-        return PrivacyCost(epsilon) if self._arguments["monotone"] else PrivacyCost(bounded_range=epsilon)
-
-    def privacy_loss(self) -> PrivacyLossDistribution:
-        """The privacy loss of one draw: that of all mechanisms of bounded range epsilon, roundings included.
-
-        Returns
-        -------
-        PrivacyLossDistribution
-            With `monotone=True`, of all that are epsilon-DP.
-        """
-        from userdp.accounting import PrivacyLossDistribution
-
-        epsilon = self._arguments["epsilon"]
-        if self._arguments["monotone"]:
-            return PrivacyLossDistribution.pure(epsilon)
-        return PrivacyLossDistribution.bounded_range(epsilon)
+        return PrivacyCost(bounded_range=self._arguments["epsilon"])
 
     @abstractmethod
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> Rate:
