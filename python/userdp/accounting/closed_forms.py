@@ -44,9 +44,7 @@ def closed_form(
         exact = hockey_stick_of(p, q, level.ratio)
         return exact, exact
     gaussian = isinstance(part, (GaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss))
-    if not gaussian and not isinstance(part, (BoundedRangeLoss, LaplaceLoss)):
-        return None
-    if not gaussian and float(part.end(backwards)[1]) < LEAST_LOSS:
+    if not gaussian and not (isinstance(part, (BoundedRangeLoss, LaplaceLoss)) and float(_largest(part)) >= LEAST_LOSS):
         return None
     bits, enough = FIRST_BITS, LEAST
     if wanted:
@@ -74,7 +72,10 @@ def _near(level: PrivacyLevel, bits: int) -> Near:
 
 
 def _gaussian(part: ReleaseLoss, level: PrivacyLevel, backwards: bool, bits: int) -> Enclosed:
-    """W g(A / W), g of noise on all users: A, W = E - 1 + q, q where a user goes and q E, 1 - (1 - q) E where one comes."""
+    """W g(A / W), g of noise on all users: A = E - 1 + q, W = q where a user goes.
+
+    Where one comes A = q E, W = 1 - (1 - q) E.
+    """
     mu_squared = part.mu_squared  # type: ignore[attr-defined]
     rate = Fraction(1) if isinstance(part, GaussianLoss) else part.rate  # type: ignore[attr-defined]
     bits += max(mu_squared.denominator.bit_length() - mu_squared.numerator.bit_length(), 0) // 2
@@ -101,9 +102,13 @@ def _gaussian(part: ReleaseLoss, level: PrivacyLevel, backwards: bool, bits: int
     return Fraction(max(least, 0) * width[0], bottom << 2 * bits), Fraction(most * width[1], bottom << 2 * bits)
 
 
+def _largest(part: ReleaseLoss) -> PrivacyLevel:
+    return part.epsilon if isinstance(part, LaplaceLoss) else part.range  # type: ignore[attr-defined]
+
+
 def _by_root(part: ReleaseLoss, level: PrivacyLevel, bits: int) -> Enclosed:
     """1 - sqrt(E / R) for Laplace noise with the largest loss ln R, its square over 1 - 1 / R for the range ln R."""
-    end = part.epsilon if isinstance(part, LaplaceLoss) else part.range  # type: ignore[attr-defined]
+    end = _largest(part)
     bits += 2 * max(-math.frexp(float(end))[1], 0)
     one, inverse = 1 << bits, _near(end, 2 * bits).inverse(2 * bits)
     low, high = inverse.times(_near(level, 2 * bits), 2 * bits).units(2 * bits)

@@ -13,8 +13,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from userdp import _core
 from userdp.accounting.closed_forms import Enclosed, closed_form
 from userdp.accounting.losses import ReleaseLoss
+from userdp.accounting.tail_bounds import Tails, tails_of
 from userdp.checker.enclosures import Near
-from userdp.exact.epsilon import core_level
+from userdp.exact.epsilon import core_level, value_enclosure
 from userdp.exact.numbers import PrivacyLevel
 from userdp.exceptions import BudgetError
 from userdp.runtime import progress_bar
@@ -34,6 +35,10 @@ FINEST = 2**40
 """The most levels for a unit of loss."""
 WIDER = Fraction(1, 2**192)
 """Where masses are too narrow for a lattice, they are made as wide as for a delta that is so much smaller."""
+LEAST_TAIL = Fraction(1, 2**120)
+"""For bounds by moments, and estimates."""
+TOO_LONG = 2
+"""How many times as many losses as are allowed are not tried: estimates are up to about so much too large."""
 EXACT_BITS = 2**16
 """Of a product of masses that are not infinite; a longer one is enclosed."""
 LEAST_DELTA = Fraction(1, 2**1000)
@@ -134,13 +139,15 @@ class Refined:
         """Bounds of the larger delta of both orders."""
         searches = self._both(lambda backwards: self._deltas(level, backwards, relative, max_terms))
         near = lambda lower, upper: upper - lower <= relative * upper  # noqa: E731
-        return larger(searches, near, "delta", Found(Fraction(0), Fraction(1)))
+        tail = lambda place: self._delta_by_tail(level, bool(place), LEAST_TAIL)  # noqa: E731
+        return larger(searches, near, "delta", Found(Fraction(0), Fraction(1)), tail)
 
     def _larger_epsilon(self, delta: Fraction, width: Fraction, max_terms: int) -> tuple[float, float]:
         """Bounds of the larger epsilon of both orders."""
         searches = self._both(lambda backwards: self._epsilons(delta, backwards, width, max_terms))
         near = lambda lower, upper: upper - lower <= width  # noqa: E731
-        return larger(searches, near, "epsilon", Found(0.0, math.inf))
+        tail = lambda place: self._epsilon_by_tail(delta, bool(place))  # noqa: E731
+        return larger(searches, near, "epsilon", Found(0.0, math.inf), tail)
 
     def _delta(
         self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
@@ -148,6 +155,20 @@ class Refined:
         """Bounds of delta for one order."""
         search = self._deltas(level, backwards, relative, max_terms)
         return larger([search], lambda _lower, _upper: False, "delta", Found(Fraction(0), Fraction(1)))
+
+    def _tails(self, delta: Fraction, backwards: bool) -> Tails | None:
+        limbs, cut, _ = self._rounding(delta)
+        return tails_of(self._parts, backwards, limbs, cut)
+
+    def _delta_by_tail(self, level: PrivacyLevel, backwards: bool, least: Fraction) -> Fraction:
+        """An upper bound of delta that takes no composition."""
+        tails = self._tails(least, backwards)
+        return Fraction(1) if tails is None else tails.delta_above(value_enclosure(level)[0])
+
+    def _epsilon_by_tail(self, delta: Fraction, backwards: bool) -> float:
+        """An upper bound of epsilon that takes no composition."""
+        tails = self._tails(delta, backwards)
+        return math.inf if tails is None else tails.epsilon_above(delta)
 
     def _epsilon(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> tuple[float, float]:
         """Bounds of epsilon for one order."""
@@ -167,7 +188,7 @@ class Refined:
         for target in targets():
             steps, last = self._first_steps(), None
             while True:
-                composed = self._composed(backwards, target, steps, max_terms)
+                composed = self._attempt(backwards, target, steps, max_terms)
                 lower, upper = composed.delta(core)
                 best = max(best[0], lower), min(best[1], upper)
                 share = min(relative, LATTICE_SHARE) if composed.on_lattice else relative
@@ -194,9 +215,9 @@ class Refined:
         core, steps, last, target = core_level(level), self._first_steps(), None, delta
         while True:
             try:
-                composed = self._composed(backwards, target, steps, max_terms)
+                composed = self._attempt(backwards, target, steps, max_terms)
             except BudgetError:
-                return None
+                return True if self._delta_by_tail(level, backwards, delta) <= delta else None
             lower, upper = composed.delta(core)
             if upper <= delta:
                 return True
@@ -216,22 +237,22 @@ class Refined:
         if delta == 1:
             yield Found(0.0, 0.0)
             return
-        end = self._end(backwards)
-        least, most = (0.0, math.inf) if end is None else end.largest
-        if end is None and not delta or end is not None and delta < end.infinity[0]:
-            yield Found(math.inf, math.inf)
+        best, end = (0.0, math.inf), self._end(backwards)
+        if (delta if end is None else delta - end.infinity[0]) <= 0:
+            # At exactly the mass at infinity it is the largest finite loss, and infinite below.
+            exact = end is not None and end.infinity == (delta, delta)
+            yield Found(*end.largest) if end is not None and exact else Found(math.inf, math.inf)
             return
-        if end is not None and end.infinity == (delta, delta):
-            yield Found(least, most)
-            return
-        best = (0.0, most if end is None or end.infinity[1] <= delta else math.inf)
+        if end is not None and end.infinity[1] <= delta:
+            best = 0.0, end.largest[1]
+            yield Found(*best)
         (part, count), *more = self._parts
         if count == 1 and not more and closed_form(part, PrivacyLevel(Fraction(1), Fraction(1)), backwards, delta):
             yield self._halved(delta, backwards, best[1])
             return
         steps, last, target = self._first_steps(), None, delta
         while True:
-            composed = self._composed(backwards, target, steps, max_terms)
+            composed = self._attempt(backwards, target, steps, max_terms)
             lower, upper = composed.epsilon(delta)
             best = max(best[0], lower), min(best[1], upper)
             yield Found(best[0], best[1])
@@ -246,7 +267,7 @@ class Refined:
             steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
 
     def _halved(self, delta: Fraction, backwards: bool, most: float) -> Found[float]:
-        """Floats around the epsilon of a release whose deltas are known: the largest that is too small, and the least."""
+        """Floats around the epsilon of a release whose deltas are known."""
 
         def delta_at(epsilon: float) -> Enclosed:
             known = self._known(PrivacyLevel(Fraction(1), Fraction(epsilon)), backwards, delta)
@@ -278,6 +299,18 @@ class Refined:
         # All cuts together cost at most delta / 2^59.
         return limbs, int(delta * 2 ** (64 * limbs - 8)) // (2**61 * self.releases), bits
 
+    def _attempt(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
+        """The same as `_composed`, or a refusal at once where far too many losses are to be expected."""
+        if self.releases * steps > max_terms // 64:
+            tails = self._tails(max(delta, LEAST_TAIL), backwards)
+            length = 0.0 if tails is None else tails.length(steps)
+            if length > TOO_LONG * max_terms:
+                raise BudgetError(
+                    f"max_terms: a product has about {length:.3g} losses, where {max_terms} are allowed; a coarser "
+                    "resolution has fewer"
+                )
+        return self._composed(backwards, delta, steps, max_terms)
+
     def _composed(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
         """All releases on a grid of 1 / steps, for answers of about such a delta."""
         limbs, cut, bits = self._rounding(delta)
@@ -292,7 +325,7 @@ def _releases(parts: Parts, limbs: int, backwards: bool) -> tuple[list[_core.Rel
 
 def _power(base: Fraction, count: int) -> Enclosed:
     """A number from 0 to 1 to a power, exactly where that is short."""
-    if count * base.denominator.bit_length() <= EXACT_BITS:
+    if base.denominator == 1 or count * base.denominator.bit_length() <= EXACT_BITS:
         return base**count, base**count
     near = Near.of(base, 512).power(count, 512)
     if near.places > EXACT_BITS:
@@ -373,8 +406,12 @@ def larger(
     near: Callable[[Number, Number], bool],
     name: str,
     nothing: Found[Number],
+    tail: Callable[[int], Number] | None = None,
 ) -> tuple[Number, Number]:
-    """Bounds of the larger of several numbers: only the one with the largest upper bound is searched for further."""
+    """Bounds of the larger of several numbers: only the one with the largest upper bound is searched for further.
+
+    Where the search ends without an answer, `tail` bounds one from above.
+    """
     found = [nothing for _ in searches]
     try:
         for place, search in enumerate(searches):
@@ -388,7 +425,10 @@ def larger(
             if found[place] is largest:
                 return lower, largest.upper
     except BudgetError as error:
-        low, high = float(max(one.lower for one in found)), float(max(one.upper for one in found))
+        low, high = float(max(one.lower for one in found)), 0.0
+        for place, one in enumerate(found):
+            if one.upper > high:
+                high = max(high, float(one.upper if tail is None else min(one.upper, tail(place))))
         raise BudgetError(f"{error}; found so far: {name} from {low:.6g} to {high:.6g}") from None
 
 

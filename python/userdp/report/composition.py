@@ -205,8 +205,8 @@ class CompositionCertificate(Report):
         Which datasets are neighbors.
     releases : tuple
         What is composed: each has a `count`, and either the two distributions `p` and `q` by integer weights, or
-        `epsilon` and `delta`, or `epsilon` alone, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or `range`, or
-        `mu_squared`, or `mu_squared` and `rate`.
+        `epsilon` and `delta`, or `epsilon` alone, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or
+        `range`, or `mu_squared`, or `mu_squared` and `rate`.
     epsilon : PrivacyLevel
     delta : Fraction
         The claim, exactly.
