@@ -162,6 +162,9 @@ class Refined:
 
     def _delta_by_tail(self, level: PrivacyLevel, backwards: bool, least: Fraction) -> Fraction:
         """An upper bound of delta that takes no composition."""
+        known = self._known(level, backwards)
+        if known is not None:
+            return known[1]
         tails = self._tails(least, backwards)
         return Fraction(1) if tails is None else tails.delta_above(value_enclosure(level)[0])
 

@@ -23,8 +23,9 @@ from userdp.exceptions import BudgetError
 
 FINE_ENOUGH, MOST_LOSSES, FINER = 2**10, 2**14, 3
 """Losses of a release that are wanted, and that are taken; how many finer grids are tried."""
-ORDERS = 2.0 ** np.arange(-12, 16, 0.25)
+ORDERS = 2.0 ** np.arange(-12, 16, 1 / 16)
 """What s is tried, in floats."""
+LEAST_EXPONENT = Decimal(-1000)
 _UP = decimal.Context(prec=40, rounding=decimal.ROUND_CEILING, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _DOWN = decimal.Context(prec=40, rounding=decimal.ROUND_FLOOR, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
@@ -73,11 +74,13 @@ class Tails:
         """At or above the least delta at an epsilon."""
         order, exponent, infinite = self._best(self._sums() - ORDERS * min(float(epsilon), 1e300))
         exponent = _UP.subtract(exponent, _DOWN.multiply(order, _quotient(epsilon, _DOWN)))
-        # Anything above 1 says nothing.
-        return min(Fraction(_up(_UP.exp(min(exponent, Decimal(1))))) + infinite, Fraction(1))
+        # Anything above 1 says nothing, and what is smaller is not told apart.
+        within = max(min(exponent, Decimal(1)), LEAST_EXPONENT)
+        return min(Fraction(_up(_UP.exp(within))) + infinite, Fraction(1))
 
     def _sums(self) -> npt.NDArray[np.float64]:
-        return self.logarithms()[0] + ORDERS * np.log(ORDERS / (1 + ORDERS)) - np.log1p(ORDERS)
+        sums: npt.NDArray[np.float64] = self.logarithms()[0] + ORDERS * np.log(ORDERS / (1 + ORDERS)) - np.log1p(ORDERS)
+        return sums
 
     def _best(self, values: npt.NDArray[np.float64]) -> tuple[Decimal, Decimal, Fraction]:
         """The s whose value is the least, and what is certain of it."""
@@ -86,7 +89,7 @@ class Tails:
 
     def _exponent(self, order: Decimal) -> tuple[Decimal, Fraction]:
         """Upper bounds of ln(E[e^(s L)] s^s / (1 + s)^(1 + s)), and of the mass at infinity."""
-        more = _UP.add(order, Decimal(1))  # exact: powers of 2^(1/4) are taken as their 53 bits
+        more = _UP.add(order, Decimal(1))  # exact: an order has 53 bits
         whole = _UP.multiply(order, _up(_UP.ln(order)))
         whole = _UP.subtract(whole, _DOWN.multiply(more, _down(_DOWN.ln(more))))
         infinite = Fraction(0)
