@@ -60,8 +60,10 @@ def test_bounds_are_around_what_densities_give(seed: int) -> None:
             brackets.append(float((whole * np.maximum(1 - np.exp(float(asked) - at), 0)).sum()))
         low, high = brackets
         found = losses.delta(asked)
-        assert found.lower <= high * (1 + 1e-9) and low * (1 - 1e-9) <= found.upper
-        assert high - low < 0.02 * high and found.upper - found.lower <= 1e-3 * found.upper
+        assert found.lower <= high * (1 + 1e-9)
+        assert found.upper >= low * (1 - 1e-9)
+        assert high - low < 0.02 * high
+        assert found.upper - found.lower <= 1e-3 * found.upper
     assert losses.epsilon(0).upper == pytest.approx(count * epsilon)
     assert losses.attained
 
@@ -100,7 +102,8 @@ def test_discrete_noise_is_below_continuous_noise_of_a_little_more(seed: int) ->
         assert discrete.delta(asked).lower <= above.delta(asked).upper
     # It is needed: continuous noise of the same scale is not above it.
     same = PLD.laplace(1, Fraction(rate * shift))
-    assert discrete.delta(Fraction(rate * (shift % 2))).lower > same.delta(Fraction(rate * (shift % 2))).upper
+    asked = Fraction(rate * ((shift + 1) % 2))
+    assert discrete.delta(asked).lower > same.delta(asked).upper
     assert above.dominates(PLD.laplace(2)) is (rate * shift + rate**2 / 4 > 0.5)
 
 
@@ -108,7 +111,7 @@ def test_long_shifts_are_no_longer_pure() -> None:
     noise = DiscreteLaplace(epsilon=1, sensitivity=10**6, bounds=(0, 10**9))
     losses = noise.privacy_loss()
     assert losses.self_compose(100).epsilon("1e-5").upper < 68.26
-    assert losses.epsilon(0).upper == pytest.approx(1, rel=1e-12) and losses.epsilon(0).upper >= 1
+    assert 1 <= losses.epsilon(0).upper < 1 + 1e-12
     # Clamped values move by the width of the bounds at most.
     assert DiscreteLaplace(scale=5, bounds=(0, 9)).privacy_loss(10**6) == PLD.discrete_laplace("1/5", 9)
 
@@ -154,7 +157,8 @@ def test_a_hundred_selections() -> None:
     assert 68.25 < flips.epsilon("1e-5").upper < 68.26
     searches = PLD.from_mechanism(ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True)).self_compose(100)
     assert searches.epsilon("1e-5").upper < 38.95
-    assert not searches.attained and searches.is_private(60, "1e-5") is True
+    assert not searches.attained
+    assert searches.is_private(60, "1e-5") is True
 
 
 BOUNDED = [
@@ -178,7 +182,7 @@ def test_what_is_known_by_a_bound_is_never_said_not_to_be_private(make: Any) -> 
     for whole in (losses, losses.self_compose(2), losses.within("1e-9"), PLD.from_json(losses.to_json())):
         assert not whole.attained
         assert whole.is_private("1/100", "1e-12") is None
-        assert whole.is_private(100, "0.9") is True
+        assert whole.is_private(10, "0.9") is True
 
 
 def test_what_is_drawn_by_itself_has_verdicts() -> None:
@@ -187,7 +191,8 @@ def test_what_is_drawn_by_itself_has_verdicts() -> None:
         PLD.laplace(1),
         DiscreteLaplace(epsilon=1, sensitivity=2, bounds=(0, 9)).privacy_loss(),
     ):
-        assert losses.attained and losses.self_compose(3).is_private("1/100", "1e-6") is False
+        assert losses.attained
+        assert losses.self_compose(3).is_private("1/100", "1e-6") is False
 
 
 @pytest.mark.parametrize("scale", [0, -1, "1e-30", "1e90", "x", None])
