@@ -43,6 +43,8 @@ LARGEST_COUNT = 2**32
 """Counts with discrete Laplace noise are clamped to this: more users than there are people."""
 LARGEST_THRESHOLD = 2**31
 MOST_KEYS = 2**12
+FINEST_DELTA = Fraction(1, 2**64)
+"""No larger epsilon helps where a smaller delta is not reached."""
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
@@ -210,9 +212,15 @@ class SparseHistogram(KeyMechanism):
             made = cls(max_keys=keys, epsilon=epsilon, neighbors=relation, **arguments)
             if made._keys.is_within(level, exact):
                 return made
+        repair = (
+            "take a larger epsilon or delta, or another method"
+            if exact >= FINEST_DELTA
+            else "take a larger delta, such as 1e-19: at any epsilon, what is drawn is not near enough to ideal noise for "
+            "one below about 1e-20 (1e-25 with method='gaussian')"
+        )
         raise ValueError(
             f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-            f"max_keys={keys}; take a larger epsilon or delta, or another method"
+            f"max_keys={keys}; {repair}"
         )
 
     @property
