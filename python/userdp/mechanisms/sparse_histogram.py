@@ -215,8 +215,8 @@ class SparseHistogram(KeyMechanism):
         repair = (
             "take a larger epsilon or delta, or another method"
             if exact >= FINEST_DELTA
-            else "take a larger delta, such as 1e-19: at any epsilon, what is drawn is not near enough to ideal noise for "
-            "one below about 1e-20 (1e-25 with method='gaussian')"
+            else "take a larger delta, such as 1e-19: at any epsilon, what is drawn is not near enough to ideal noise "
+            "for one below about 1e-20 (1e-25 with method='gaussian')"
         )
         raise ValueError(
             f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
