@@ -14,7 +14,7 @@ from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution
 from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho, parse_rho
 from userdp.checker.enclosures import Normal, exponential
 from userdp.checker.releases import NoiseCurve
-from userdp.exact.epsilon import LEAST_BOUND, as_epsilon, core_level, ln_float, shortened, value_enclosure
+from userdp.exact.epsilon import LEAST_BOUND, core_level, ln_float, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -219,7 +219,7 @@ def _largest(epsilon: Fraction, delta: Fraction) -> Fraction:
 @lru_cache(maxsize=256)
 def _beside(slots: PrivacyLossDistribution, level: PrivacyLevel, lower: Fraction, delta: Fraction) -> Fraction:
     """The largest mu2 beside slots, on finer and finer grids until they give the same."""
-    if slots.is_private(as_epsilon(level), delta) is False:
+    if slots._verdict(level, delta, MAX_TERMS) is False:
         raise ValueError(f"slots alone cost more than the {float(delta):.3g} of delta that is left for them")
     most = min(_largest(lower, delta), Fraction(MOST_MU_SQUARED))
     best, proposed, steps, slope = Fraction(0), most, 0, 4.0

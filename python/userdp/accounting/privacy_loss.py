@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +23,7 @@ from userdp.accounting.losses import (
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
     GaussianLoss,
+    LaplaceLoss,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -36,7 +37,7 @@ from userdp.accounting.mechanism_losses import pairs_of_audit, release_of_cost, 
 from userdp.accounting.power_curves import group_of
 from userdp.accounting.refinement import Parts, Refined
 from userdp.accounting.saved_losses import read, text_of
-from userdp.exact.epsilon import enclosure, float_above
+from userdp.exact.epsilon import enclosure
 from userdp.exact.numbers import (
     Bounds,
     Delta,
@@ -75,20 +76,21 @@ class PrivacyLossDistribution(Refined):
     below, and at or above, the exact number. Products of masses are exact in integers of 120 bits and more, so that
     a delta of 1e-300 is as reliable as one of 1e-6.
 
-    Make one by `from_pmfs`, `from_pairs`, `pure`, `discrete_laplace`, `discrete_gaussian`, `bounded_range` or
-    `gaussian`.
+    Make one by `from_pmfs`, `from_pairs`, `pure`, `laplace`, `discrete_laplace`, `discrete_gaussian`, `bounded_range`
+    or `gaussian`.
 
     Notes
     -----
-    **What a composition covers.** `pure`, the discrete noises, `bounded_range`, `gaussian` and `from_pairs` bound a
+    **What a composition covers.** `pure`, kinds of noise, `bounded_range` and `from_pairs` bound a
     release on *any* two neighbors, in both orders. Each release may then be chosen by what the ones before it released;
     number, order and parameters are fixed in advance (`PrivacyLedger` is for parameters that are chosen on the way).
     `from_pmfs` is one release on *two given datasets*: a composition of these is about the same two datasets all the
     time, in one order, and answers are the larger of both orders. With several pairs of neighbors, and for adaptive
     choices, use `from_pairs`.
 
-    **Lower bounds** are those of the pairs that were composed. `attained` says whether such a pair is that of a real
-    release; for `bounded_range`, `from_pairs`, samples and groups it need not be.
+    **Lower bounds** are those of the pairs that were composed. `attained` says whether these are pairs of real
+    releases: for `pure`, of randomized response, which is as bad as any release of its epsilon and delta can be. For
+    `bounded_range`, `from_pairs`, samples, and what a mechanism's cost says they need not be.
 
     **Distance.** Releases that are only within some total variation of what is bounded here, such as noise that is
     drawn with rounding, say so by `distance`, which every answer includes.
@@ -105,6 +107,8 @@ class PrivacyLossDistribution(Refined):
     _parts: Parts
     neighbors: Neighbors | None
     """For which neighboring datasets; None is not stated, and every order of a pair is taken."""
+    _only_above: bool = field(compare=False)
+    """Whether releases are mechanisms that the pairs are known to dominate, and no more."""
     distance: Fraction
     """On every dataset all releases together are within this total variation of what their pairs are above."""
 
@@ -115,7 +119,11 @@ class PrivacyLossDistribution(Refined):
 
     @classmethod
     def _of(
-        cls, parts: Iterable[tuple[ReleaseLoss, int]], neighbors: Any, distance: Fraction = Fraction(0)
+        cls,
+        parts: Iterable[tuple[ReleaseLoss, int]],
+        neighbors: Any,
+        distance: Fraction = Fraction(0),
+        only_above: bool = False,
     ) -> PrivacyLossDistribution:
         relation = stated_neighbors(neighbors)
         counts: dict[ReleaseLoss, int] = {}
@@ -140,6 +148,7 @@ class PrivacyLossDistribution(Refined):
         made = object.__new__(cls)
         object.__setattr__(made, "_parts", tuple(counts.items()))
         object.__setattr__(made, "neighbors", relation)
+        object.__setattr__(made, "_only_above", only_above)
         object.__setattr__(made, "distance", min(distance, Fraction(1)))
         return made
 
@@ -275,6 +284,43 @@ class PrivacyLossDistribution(Refined):
             For which it is.
         """
         return cls._of([(BoundedRangeLoss.checked(range), 1)], neighbors)
+
+    @classmethod
+    def laplace(
+        cls,
+        scale: float | int | Fraction | str,
+        sensitivity: float | int | Fraction | str = 1,
+        *,
+        neighbors: Neighbors | None = None,
+    ) -> PrivacyLossDistribution:
+        """The privacy loss of continuous Laplace noise on one number.
+
+        Parameters
+        ----------
+        scale : float, int, Fraction or decimal string
+            The noise has the density e^(-|x| / scale) / (2 scale).
+        sensitivity : float, int, Fraction or decimal string
+            The most by which the number changes; sensitivity / scale is at most 2**20.
+        neighbors : {"replace", "add-remove"}, optional
+            For which it is.
+
+        Notes
+        -----
+        Of several numbers, each with noise, compose one for each. Noise on integers is `discrete_laplace`, which
+        continuous noise of the same scale does not dominate.
+
+        Examples
+        --------
+        >>> PrivacyLossDistribution.laplace(10).self_compose(100).epsilon("1e-5", width=0.01).upper < 4.4
+        True
+        """
+        ratio = parse_positive(sensitivity, "sensitivity") / parse_positive(scale, "scale")
+        if not Fraction(1, 2**200) <= ratio <= 2**20:
+            raise ValueError(
+                f"sensitivity / scale must be from 2**-200 to 2**20; got sensitivity={short_repr(sensitivity)} and "
+                f"scale={short_repr(scale)}"
+            )
+        return cls._of([(LaplaceLoss(PrivacyLevel(Fraction(1), ratio)), 1)], neighbors)
 
     @classmethod
     def gaussian(
@@ -420,7 +466,8 @@ class PrivacyLossDistribution(Refined):
             for one, count in whole._parts
         ]
         distance = sum((whole.distance * times for (whole, _), times in zip(listed, counts, strict=True)), Fraction(0))
-        return cls._of(flat, agreed_neighbors((whole.neighbors for whole, _ in listed), "parts"), distance)
+        relation = agreed_neighbors((whole.neighbors for whole, _ in listed), "parts")
+        return cls._of(flat, relation, distance, any(whole._only_above for whole, _ in listed))
 
     def compose(self, *others: PrivacyLossDistribution) -> PrivacyLossDistribution:
         """One after another: these releases and those of others."""
@@ -529,7 +576,7 @@ class PrivacyLossDistribution(Refined):
                 "What is above it will do, such as gaussian for several integers with noise"
             )
         # Laws of samples are mixtures: they are as far from mixtures of what the pair is above.
-        return self._of([(sampled, 1)], self.neighbors, self.distance)
+        return self._of([(sampled, 1)], self.neighbors, self.distance, self._only_above)
 
     def group(self, size: int) -> PrivacyLossDistribution:
         """The privacy loss about several records together, from that about one of them; or about users.
@@ -579,7 +626,7 @@ class PrivacyLossDistribution(Refined):
             if isinstance(found, (DiscreteLaplaceLoss, DiscreteGaussianLoss)):
                 check_shift(found.shift)
             grouped.append((found, count))
-        return self._of(grouped, self.neighbors, self.distance)
+        return self._of(grouped, self.neighbors, self.distance, self._only_above)
 
     def within(self, distance: float | int | Fraction | str) -> PrivacyLossDistribution:
         """The same for releases that are only near to what the pairs are above.
@@ -596,7 +643,8 @@ class PrivacyLossDistribution(Refined):
         PrivacyLossDistribution
             With this added to `distance`. Bounds of delta become wider by (1 + e^epsilon) `distance`.
         """
-        return self._of(self._parts, self.neighbors, self.distance + parse_delta(distance, "distance"))
+        far = self.distance + parse_delta(distance, "distance")
+        return self._of(self._parts, self.neighbors, far, self._only_above)
 
     def dominates(self, other: PrivacyLossDistribution) -> bool | None:
         """Whether the releases may stand for others: their divergence is nowhere smaller, at any level, in order.
@@ -635,8 +683,8 @@ class PrivacyLossDistribution(Refined):
 
     @property
     def attained(self) -> bool:
-        """Whether lower bounds are those of a release that exists, and not of a pair above several."""
-        return all(part.attained for part, _ in self._parts)
+        """Whether lower bounds are those of releases that exist, and not of pairs above what is done."""
+        return not self._only_above and all(part.attained for part, _ in self._parts)
 
     def delta(self, epsilon: Epsilon, *, relative: float = 1e-3, max_terms: int = MAX_TERMS) -> Bounds:
         """The least delta at an epsilon, from both sides.
@@ -667,11 +715,7 @@ class PrivacyLossDistribution(Refined):
         Bounds(lower=0.38299561563153134, upper=0.3829956156315314)
         """
         level, share, most = parse_level(epsilon), _share(relative, "relative"), _most(max_terms)
-        once = self._once(level)
-        if once is not None:
-            lower = upper = once
-        else:
-            lower, upper = self._larger_delta(level, share, most)
+        lower, upper = self._larger_delta(level, share, most)
         moved = self._moved(level)
         return Bounds(round_down(max(lower - moved, Fraction(0))), round_up(min(upper + moved, Fraction(1))))
 
@@ -711,32 +755,21 @@ class PrivacyLossDistribution(Refined):
         """
         exact, share, most = parse_delta(delta), _share(width, "width"), _most(max_terms)
         if not self.distance or exact == 1:
-            return self._epsilon_of_pairs(exact, share, most)
-        near = self._epsilon_of_pairs(exact, share, most)
-        lower, upper, end = 0.0, math.inf, near.upper
+            return Bounds(*self._larger_epsilon(exact, share, most))
+        lower, upper, end = 0.0, math.inf, self._larger_epsilon(exact, share, most)[1]
         for _ in range(FIXED_POINTS):
             # Up to this epsilon the distance is worth so much of delta at most.
             end += float(share)
             moved = self._moved(PrivacyLevel(Fraction(1), Fraction(end))) if math.isfinite(end) else Fraction(1)
             if exact + moved < 1:
-                lower = max(lower, self._epsilon_of_pairs(exact + moved, share, most).lower)
+                lower = max(lower, self._larger_epsilon(exact + moved, share, most)[0])
             if moved * (1 + WORTH) >= exact:
                 break
-            found = self._epsilon_of_pairs(exact - moved, share, most).upper
+            found = self._larger_epsilon(exact - moved, share, most)[1]
             if found <= end:
                 upper = found
                 break
             end = found
-        return Bounds(lower, upper)
-
-    def _epsilon_of_pairs(self, exact: Fraction, share: Fraction, most: int) -> Bounds:
-        """The least epsilon without any distance."""
-        lower, upper = self._larger_epsilon(exact, share, most)
-        if math.isinf(upper) and (single := self._single()) is not None:
-            infinite, largest = single.end()
-            if infinite <= exact:
-                # From the largest finite loss on delta is exactly the mass at infinity.
-                upper = float_above(largest)
         return Bounds(lower, upper)
 
     def is_private(self, epsilon: Epsilon, delta: Delta, *, max_terms: int = MAX_TERMS) -> bool | None:
@@ -753,9 +786,15 @@ class PrivacyLossDistribution(Refined):
         -------
         bool or None
             Decided on exact numbers; None where `max_terms` do not decide, and where several releases have exactly this
-            delta. False is about the pair that was composed: see `attained`.
+            delta. False is about the pair that was composed: see `attained`. Of mechanisms of which no more is known
+            than what dominates them (`from_mechanism`) there is None in its place.
         """
         level, exact, most = parse_level(epsilon), parse_delta(delta), _most(max_terms)
+        found = self._verdict(level, exact, most)
+        return found if found or not self._only_above else None
+
+    def _verdict(self, level: PrivacyLevel, exact: Fraction, most: int) -> bool | None:
+        """The same of the pairs and the distance."""
         if not self.distance:
             return self._private(level, exact, most)
         moved = self._moved(level)
@@ -826,7 +865,7 @@ class PrivacyLossDistribution(Refined):
         >>> PrivacyLossDistribution.from_json(both.to_json()) == both
         True
         """
-        return text_of(self._parts, self.neighbors, self.distance)
+        return text_of(self._parts, self.neighbors, self.distance, self._only_above)
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyLossDistribution:
@@ -850,10 +889,15 @@ class PrivacyLossDistribution(Refined):
         return f"PrivacyLossDistribution({parts}{far})"
 
 
+def laplace_above(epsilon: Epsilon, neighbors: Neighbors | None) -> PrivacyLossDistribution:
+    """Continuous Laplace noise with this largest loss, for what it is known to dominate."""
+    return PrivacyLossDistribution._of([(LaplaceLoss.checked(epsilon), 1)], neighbors, only_above=True)
+
+
 def loss_of_cost(cost: PrivacyCost) -> PrivacyLossDistribution:
     """The most that a cost says of the privacy loss, for the neighbors that it is about."""
     release, distance = release_of_cost(cost)
-    return PrivacyLossDistribution._of([(release, 1)], cost.neighbors, distance)
+    return PrivacyLossDistribution._of([(release, 1)], cost.neighbors, distance, only_above=True)
 
 
 def _share(value: Any, name: str) -> Fraction:

@@ -22,7 +22,7 @@ from userdp.accounting.losses import (
     ReleaseLoss,
     largest_pair,
 )
-from userdp.accounting.privacy_loss import PrivacyLossDistribution, _twos
+from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution, _twos
 from userdp.accounting.zcdp import bounded_range_to_mu2, parse_rho
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import Delta, PrivacyLevel, check_count, parse_level, short_repr
@@ -243,7 +243,7 @@ def certified_mu2(
             verdict = optimal_delta_of_groups(groups, epsilon) <= noise
     if verdict is None:
         noisy = PrivacyLossDistribution._of([(GaussianLoss(mu2), 1)] if mu2 else [], kinds[0].loss.neighbors)
-        verdict = PrivacyLossDistribution.composed([*slots, (noisy, 1)]).is_private(epsilon, noise)
+        verdict = PrivacyLossDistribution.composed([*slots, (noisy, 1)])._verdict(level, noise, MAX_TERMS)
     if verdict is not True:
         known = "is above" if verdict is False else "is not certain to be within"
         raise ValueError(

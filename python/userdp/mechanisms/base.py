@@ -328,34 +328,16 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
     def cost(self) -> PrivacyCost:
         """What one draw costs, for data that a neighbor changes by the sensitivity at most.
 
-        Without `monotone` it states the bounded range, which costs epsilon**2 / 8 where rho is counted.
+        It states the bounded range, roundings included, which costs epsilon**2 / 8 where rho is counted.
         """
         from userdp.accounting.cost import PrivacyCost
 
-        epsilon, relation = self._arguments["epsilon"], self.neighbors
-        if self._arguments["monotone"]:
-            return PrivacyCost(epsilon, neighbors=relation)
-        return PrivacyCost(bounded_range=epsilon, neighbors=relation)
+        return PrivacyCost(bounded_range=self._arguments["epsilon"], neighbors=self.neighbors)
 
     @property
     def neighbors(self) -> Neighbors | None:
         """For which neighboring datasets `cost` is: "add-remove" if monotone; None where that was not said."""
         return "add-remove" if self._arguments["monotone"] else super().neighbors
-
-    def privacy_loss(self) -> PrivacyLossDistribution:
-        """The privacy loss of one draw: that of all mechanisms of bounded range epsilon, roundings included.
-
-        Returns
-        -------
-        PrivacyLossDistribution
-            With `monotone=True`, of all that are epsilon-DP.
-        """
-        from userdp.accounting import PrivacyLossDistribution
-
-        epsilon, relation = self._arguments["epsilon"], self.neighbors
-        if self._arguments["monotone"]:
-            return PrivacyLossDistribution.pure(epsilon, neighbors=relation)
-        return PrivacyLossDistribution.bounded_range(epsilon, neighbors=relation)
 
     @abstractmethod
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> Rate:

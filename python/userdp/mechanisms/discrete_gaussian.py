@@ -186,6 +186,8 @@ class DiscreteGaussian(AdditiveNoise):
         PrivacyLossDistribution(Gaussian noise (mu^2 = 0.0416667), within ...)
         """
         from userdp.accounting import PrivacyLossDistribution
+        from userdp.accounting.cost import PrivacyCost
+        from userdp.accounting.privacy_loss import loss_of_cost
 
         moved = sensitivity if sensitivity is not None else self._arguments.get("sensitivity")
         if moved is None:
@@ -200,9 +202,8 @@ class DiscreteGaussian(AdditiveNoise):
                 f"dimension={count}: several integers need a sigma_squared above {SMOOTHING}; "
                 f"it is {float(variance):.6g}"
             )
-        mu2 = Fraction(length**2) / (variance - SMOOTHING)
-        release = PrivacyLossDistribution.gaussian(mu2=mu2, neighbors=self.neighbors)
-        return release.within(min(count * (self.distance + SMOOTHED_WITHIN), Fraction(1)))
+        mu2, distance = Fraction(length**2) / (variance - SMOOTHING), count * (self.distance + SMOOTHED_WITHIN)
+        return loss_of_cost(PrivacyCost(mu2=mu2, distance=min(distance, Fraction(1)), neighbors=self.neighbors))
 
     def tail(self, x: int) -> Fraction:
         """The probability that the noise of one integer is x or more, exactly as it is drawn.

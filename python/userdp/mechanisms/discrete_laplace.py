@@ -186,20 +186,22 @@ class DiscreteLaplace(AdditiveNoise):
         -------
         PrivacyLossDistribution
             Clamping only takes from it, and ratios of the tables are at most those of the ideal noise for each unit:
-            docs/proofs/exact_composition.md, section 8. Beyond a sensitivity of 2**16 that of epsilon-DP.
+            docs/proofs/exact_composition.md, section 8. Clamped values move by the width of the bounds at most. Beyond
+            a sensitivity of 2**16 that of continuous noise, which is above it by a loss of rate**2 / 4.
         """
         from userdp.accounting import PrivacyLossDistribution
+        from userdp.accounting.privacy_loss import laplace_above
 
         moved = sensitivity if sensitivity is not None else self._sensitivity
         if moved is None:
             raise TypeError("sensitivity is missing: how much one user changes the value")
         rate = rate_above(self._level, Fraction(self._sensitivity or 1))
-        length = check_count(moved, "sensitivity")
+        low, high = self._range
+        length = min(check_count(moved, "sensitivity"), high - low)
         if length <= LISTED_SHIFT:
             return PrivacyLossDistribution.discrete_laplace(rate, length, neighbors=self.neighbors)
-        if isinstance(rate, LogRatio):
-            rate = value_enclosure(parse_level(rate))[1]
-        return PrivacyLossDistribution.pure(rate * length, neighbors=self.neighbors)
+        above = value_enclosure(parse_level(rate))[1]
+        return laplace_above(above * length + above**2 / 4, self.neighbors)
 
     def _requested(self, degree: int) -> float:
         """What was asked for, divided by `degree`, rounded up."""

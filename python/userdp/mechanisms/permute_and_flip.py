@@ -113,16 +113,16 @@ class PermuteAndFlip(ListedChoice["_core.PermuteAndFlipRate"]):
         return PrivacyCost(self._arguments["epsilon"], neighbors=self.neighbors)
 
     def privacy_loss(self) -> PrivacyLossDistribution:
-        """The privacy loss of one draw: that of all mechanisms that are epsilon-DP, as the range is not bounded.
+        """The privacy loss of one draw: at most that of Laplace noise that is epsilon-DP, roundings included.
 
         Returns
         -------
         PrivacyLossDistribution
-            Of pure differential privacy.
+            Of continuous noise whose largest loss is epsilon: docs/proofs/permute_and_flip.md.
         """
-        from userdp.accounting import PrivacyLossDistribution
+        from userdp.accounting.privacy_loss import laplace_above
 
-        return PrivacyLossDistribution.pure(self._arguments["epsilon"], neighbors=self.neighbors)
+        return laplace_above(self._arguments["epsilon"], self.neighbors)
 
     def pmf(self, scores: Scores) -> Pmf:
         """The distribution that is drawn from: outputs 0, ..., k-1 and integer weights of total 2**(103 k + 128).

@@ -45,6 +45,8 @@ LARGEST_COUNT = 2**32
 """Counts with discrete Laplace noise are clamped to this: more users than there are people."""
 LARGEST_THRESHOLD = 2**31
 MOST_KEYS = 2**12
+FINEST_DELTA = Fraction(1, 2**64)
+"""No larger epsilon helps where a smaller delta is not reached."""
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
@@ -219,9 +221,15 @@ class SparseHistogram(KeyMechanism):
                 refused = error
             except ValueError:  # noise that is too narrow or too wide
                 continue
+        repair = (
+            "take a larger delta or another epsilon, or another method"
+            if exact >= FINEST_DELTA
+            else "take a larger delta, such as 1e-19: at any epsilon, what is drawn is not near enough to ideal noise "
+            "for one below about 1e-20 (1e-25 with method='gaussian')"
+        )
         raise refused or ValueError(
             f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-            f"max_keys={keys}; take a larger delta or another epsilon, or another method"
+            f"max_keys={keys}; {repair}"
         )
 
     @property

@@ -101,6 +101,20 @@ class RangeRelease:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContinuousLaplaceRelease:
+    """Continuous Laplace noise, by sensitivity / scale."""
+
+    KIND: ClassVar[str] = "laplace"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {"count": COUNT, "epsilon": LEVEL}
+
+    count: int
+    epsilon: PrivacyLevel
+
+    def __str__(self) -> str:
+        return f"Laplace noise, sensitivity / scale = {level_text(self.epsilon)[0]}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaussianRelease:
     """Continuous Gaussian noise, by (sensitivity / sigma)^2."""
 
@@ -147,6 +161,7 @@ CertifiedRelease: TypeAlias = (
     | LaplaceRelease
     | DiscreteGaussianRelease
     | RangeRelease
+    | ContinuousLaplaceRelease
     | GaussianRelease
     | SampledGaussianRelease
     | FixedSampleGaussianRelease
@@ -159,6 +174,7 @@ _KINDS: dict[str, type[CertifiedRelease]] = {
         LaplaceRelease,
         DiscreteGaussianRelease,
         RangeRelease,
+        ContinuousLaplaceRelease,
         GaussianRelease,
         SampledGaussianRelease,
         FixedSampleGaussianRelease,
@@ -192,8 +208,8 @@ class CompositionCertificate(Report):
         Which datasets are neighbors; None is not stated.
     releases : tuple
         What is composed: each has a `count`, and either the two distributions `p` and `q` by integer weights, or
-        `epsilon` and `delta`, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or `range`, or
-        `mu_squared`, or `mu_squared` and `rate`.
+        `epsilon` and `delta`, or `epsilon` alone, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or
+        `range`, or `mu_squared`, or `mu_squared` and `rate`.
     epsilon : PrivacyLevel
     delta : Fraction
         The claim, exactly.
