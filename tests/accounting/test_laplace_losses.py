@@ -84,7 +84,7 @@ def test_samples_and_groups() -> None:
     rate, level = Fraction(1, 10), LogRatio(11, 10)
     # q g(1 + (E - 1) / q) with g(E) = 1 - sqrt(E / e), by a pair whose curve has chords.
     exact = (1 - math.sqrt(2 / math.e)) / 10
-    for sampled in (once.poisson(rate), PLD.laplace(1).without_replacement(1, 10)):
+    for sampled in (once.poisson(rate), PLD.laplace(1, neighbors="replace").without_replacement(1, 10)):
         assert sampled.delta(level).upper == pytest.approx(exact, rel=1e-4)
         assert sampled.delta(level).upper >= exact * (1 - 1e-12)
     assert PLD.laplace(3).group(3) == PLD.laplace(1)

@@ -84,7 +84,7 @@ def test_one_sampled_release_is_its_closed_form(seed: int) -> None:
     mu, loss = 1 / sigma, math.log(level)
     exact = float(rate) * (PHI(mu / 2 - loss / mu) - level * PHI(-mu / 2 - loss / mu))
     poisson = PLD.gaussian(sigma, neighbors="add-remove").poisson(rate)
-    for sampled in (poisson, PLD.gaussian(sigma).without_replacement(1, rate.denominator)):
+    for sampled in (poisson, PLD.gaussian(sigma, neighbors="replace").without_replacement(1, rate.denominator)):
         found = sampled.delta(epsilon)
         assert 0 <= found.upper - found.lower <= 1e-15 * found.upper + 5e-324
         # The normal law of the standard library has about so many digits here.

@@ -141,7 +141,8 @@ def test_exponential_mechanisms_are_of_bounded_range_with_their_roundings() -> N
     ]
     assert_covers(loss, [(p, q), *pairs])
     assert_covers(loss, [(p, q)], rounds=2)
-    assert PLD.from_mechanism(ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True)) == PLD.bounded_range(1)
+    monotone = ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True)
+    assert PLD.from_mechanism(monotone) == PLD.bounded_range(1, neighbors="add-remove")
     assert PLD.from_mechanism(GroupedExponentialMechanism(epsilon="1/2", sensitivity=3)) == PLD.bounded_range("1/2")
 
 
