@@ -67,6 +67,13 @@ def test_ends_add_up(seed: int) -> None:
         assert whole.epsilon(infinite * Fraction(99, 100)).lower == math.inf
 
 
+def test_small_ends_are_no_answer() -> None:
+    # The largest loss is within the width that is asked, and bounds are as narrow as they are for larger ones.
+    for losses in (PLD.pure("1e-9").self_compose(100), PLD.laplace(1, "1e-9"), PLD.bounded_range("1e-9")):
+        found = losses.epsilon("1e-11")
+        assert 0 < found.lower <= found.upper <= found.lower * (1 + 1e-6)
+
+
 def test_long_products_are_enclosed() -> None:
     many = PLD.pure("1e-3", "1e-9").self_compose(10**6)
     # 1 - (1 - d)^k, to the third power of k d.

@@ -248,11 +248,12 @@ class Refined:
             return
         if end is not None and end.infinity[1] <= delta:
             best = 0.0, end.largest[1]
-            yield Found(*best)
         (part, count), *more = self._parts
         if count == 1 and not more and closed_form(part, PrivacyLevel(Fraction(1), Fraction(1)), backwards, delta):
             yield self._halved(delta, backwards, best[1])
             return
+        if width < best[1] < math.inf:
+            yield Found(*best)  # the other order may be the larger one anyway
         steps, last, target = self._first_steps(), None, delta
         while True:
             composed = self._attempt(backwards, target, steps, max_terms)
@@ -282,9 +283,11 @@ class Refined:
         while upper < most and delta_at(upper)[1] > delta:
             upper *= 2
         upper = below = min(upper, most)
-        # Two searches, as an enclosure may not tell on which side a float is.
         while lower < (middle := (lower + below) / 2) < below:
             lower, below = (middle, below) if delta_at(middle)[0] > delta else (lower, middle)
+        if delta_at(below)[1] <= delta:
+            return Found(lower, below)
+        # Of floats in between, an enclosure does not tell on which side they are.
         above = lower
         while above < (middle := (above + upper) / 2) < upper:
             above, upper = (middle, upper) if delta_at(middle)[1] > delta else (above, middle)
