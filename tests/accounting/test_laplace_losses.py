@@ -126,7 +126,7 @@ def test_selections_are_below_what_their_loss_says(monotone: bool, epsilon: str)
     draw = random.Random(f"{monotone}{epsilon}")
     flip = PermuteAndFlip(epsilon=epsilon, sensitivity=2, monotone=monotone)
     search = ExponentialMechanism(epsilon=epsilon, sensitivity=2, monotone=monotone)
-    assert search.cost == PrivacyCost(bounded_range=epsilon)
+    assert search.cost == PrivacyCost(bounded_range=epsilon, neighbors="add-remove" if monotone else None)
     levels = [Fraction(percent, 100) for percent in (20, 60, 100, 125, 165, 250)]
     limits = {
         choice: {

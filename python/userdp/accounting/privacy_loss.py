@@ -50,8 +50,7 @@ from userdp.exact.numbers import (
     parse_exact,
     parse_level,
     parse_positive,
-    round_down,
-    round_up,
+    printed_bounds,
     short_repr,
     stated_neighbors,
 )
@@ -717,7 +716,7 @@ class PrivacyLossDistribution(Refined):
         level, share, most = parse_level(epsilon), _share(relative, "relative"), _most(max_terms)
         lower, upper = self._larger_delta(level, share, most)
         moved = self._moved(level)
-        return Bounds(round_down(max(lower - moved, Fraction(0))), round_up(min(upper + moved, Fraction(1))))
+        return printed_bounds(max(lower - moved, Fraction(0)), min(upper + moved, Fraction(1)))
 
     def _moved(self, level: PrivacyLevel) -> Fraction:
         """What the distance is worth of delta at most, in either direction."""

@@ -326,6 +326,16 @@ def round_up(x: Fraction) -> float:
     return nearest if nearest == math.inf or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
 
 
+def printed_bounds(lower: Fraction, upper: Fraction) -> Bounds:
+    """Floats around, also as the decimals that they print as: whoever passes one on as a delta passes a bound."""
+    low, high = round_down(lower), round_up(upper)
+    if exact_number(low, printed=True) > lower:  # type: ignore[operator]
+        low = math.nextafter(low, 0)
+    if exact_number(high, printed=True) < upper:  # type: ignore[operator]
+        high = math.nextafter(high, math.inf)
+    return Bounds(low, high)
+
+
 def bits_of(number: int) -> list[int]:
     """Which bits are 1, from the lowest on: the members of a set that is written as an integer."""
     bits = []
