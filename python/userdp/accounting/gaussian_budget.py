@@ -30,6 +30,10 @@ MOST_EPSILON = 2**10
 """The curve of larger ones takes numbers of thousands of bits."""
 GUARD_BITS = 72
 """Of the curve, beyond those that a delta has."""
+LEAST_BITS = 4096
+"""Of `LEAST_BOUND`."""
+FARTHEST = 5700
+"""Where x^2 is this, e^(-x^2 / 2) is below 2^-4096."""
 FINER = 4
 """How much finer each grid is than the one before."""
 NEAR = Fraction(1, 2**16)
@@ -73,7 +77,7 @@ def gaussian_delta(mu2: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Frac
     """
     exact, level = parse_rho(mu2, "mu2"), parse_level(epsilon)
     far = distance_cost(level, parse_delta(distance, "distance"))
-    return min(Fraction(1), _curve(exact, _within_reach(level), Fraction(1, 2**64)) + far)
+    return min(Fraction(1), _curve(exact, _within_reach(level)) + far)
 
 
 def largest_mu2(
@@ -178,25 +182,27 @@ def _normal(bits: int) -> Normal:
     return Normal(bits)
 
 
-def _curve(mu2: Fraction, epsilon: Fraction, least: Fraction) -> Fraction:
-    """Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu), rounded up; to 2^-64 of it or of `least`."""
-    if mu2 == 0:
-        return Fraction(0)
-    wanted = max(least, LEAST_BOUND)
+def _curve(mu2: Fraction, epsilon: Fraction) -> Fraction:
+    """Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu), rounded up, to 2^-60 of it."""
+    # It is at most mu / sqrt(2 pi), and Phi(-x) is at most e^(-x^2 / 2) / 2, as are both terms of 1 less the curve.
+    middle = mu2 / 2 - epsilon
+    if mu2 <= LEAST_BOUND**2 or (middle < 0 and middle * middle >= FARTHEST * mu2):
+        return LEAST_BOUND if mu2 else Fraction(0)
+    if middle > 0 and middle * middle >= FARTHEST * mu2:
+        return Fraction(1)
+    # Phi's arguments are epsilon over mu, and Phi is multiplied by e^epsilon, of at most 3 epsilon / 2 bits.
+    smaller = max(mu2.denominator.bit_length() - mu2.numerator.bit_length() + 1, 0) // 2
+    growth = math.ceil(1.5 * epsilon) + 8 + smaller
+    # About -log2 of the curve, e^(-x^2 / 2) mu / x^2 or so; where it is more, there is another turn.
+    wanted = 16 + smaller + (int(middle * middle / mu2 * Fraction(73, 100)) if middle < 0 else 0)
     while True:
-        # Phi is multiplied by e^epsilon, of at most 3 epsilon / 2 bits.
-        growth = math.ceil(1.5 * epsilon) + 8
-        # Its arguments are epsilon over mu.
-        growth += max(mu2.denominator.bit_length() - mu2.numerator.bit_length() + 1, 0) // 2
-        bits = wanted.denominator.bit_length() - wanted.numerator.bit_length() + 1 + GUARD_BITS + growth
+        bits = min(wanted, LEAST_BITS) + GUARD_BITS + growth
         loss = (epsilon.numerator << bits) // epsilon.denominator
         curve = NoiseCurve(mu2, bits, _normal(bits))
         below, above = curve.at((loss, loss + 1), exponential(epsilon, bits).units(bits))
-        upper = Fraction(min(above, 1 << bits), 1 << bits)
-        if (above - below) << 60 <= above or wanted <= LEAST_BOUND:
-            return upper
-        # A smaller delta than was thought takes more bits.
-        wanted = max(min(upper, wanted) / 2**64, LEAST_BOUND)
+        if (above - below) << 60 <= above or wanted >= LEAST_BITS:
+            return Fraction(min(above, 1 << bits), 1 << bits)
+        wanted += 64
 
 
 @lru_cache(maxsize=256)
@@ -204,7 +210,7 @@ def _largest(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest mu2 without slots."""
 
     def cost(mu2: Fraction) -> Fraction:
-        return _curve(mu2, epsilon, delta)
+        return _curve(mu2, epsilon)
 
     # N(0, 1) and N(mu, 1) are (mu2 / 2)-zCDP, whose delta at epsilon is above theirs.
     low = shortened(2 * largest_rho(epsilon, delta), up=False, bits=RESULT_BITS)

@@ -101,14 +101,22 @@ def value(curve: Points, alpha: Fraction) -> Fraction:
 
 
 def iterated(curve: Points, size: int) -> Points:
-    """The curve applied so often; rounded upwards where its corners would get too long."""
+    """The curve applied so often, by doubling; rounded upwards where its corners would get too long."""
     last = curve
-    for _ in range(size - 1):
-        places = {alpha for alpha, _ in last}
-        places.update(_inverse(last, alpha) for alpha, _ in curve if alpha > last[0][1])
-        last = _corners([(alpha, value(curve, value(last, alpha))) for alpha in sorted(places)])
-        if any(max(a.denominator, b.denominator).bit_length() > LONGEST for a, b in last):
-            last = _rounded(last)
+    for digit in f"{size:b}"[1:]:
+        last = _after(last, last)
+        if digit == "1":
+            last = _after(curve, last)
+    return last
+
+
+def _after(outer: Points, inner: Points) -> Points:
+    """One curve applied to the values of another."""
+    places = {alpha for alpha, _ in inner}
+    places.update(_inverse(inner, alpha) for alpha, _ in outer if alpha > inner[0][1])
+    last = _corners([(alpha, value(outer, value(inner, alpha))) for alpha in sorted(places)])
+    if any(max(a.denominator, b.denominator).bit_length() > LONGEST for a, b in last):
+        last = _rounded(last)
     return last
 
 
