@@ -26,6 +26,16 @@ def threshold_delta(delta: Delta) -> Fraction:
     return exact
 
 
+MOST_KEYS = 2**12
+
+
+def check_keys(max_keys: object) -> int:
+    """Read how many keys of a user count: the account of more than `MOST_KEYS` takes minutes."""
+    if check_count(max_keys, "max_keys") > MOST_KEYS:
+        raise ValueError(f"max_keys must be at most {MOST_KEYS}: let a user count in fewer; got {short_repr(max_keys)}")
+    return int(max_keys)  # type: ignore[call-overload,no-any-return]
+
+
 def check_range(low: object, high: object) -> tuple[int, int]:
     """Read the bounds of an integer."""
     accepted = "low and high must be ints with low <= high, both within +-2**62"

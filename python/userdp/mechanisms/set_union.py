@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
-from userdp.exact.epsilon import as_epsilon
+from userdp.accounting.zcdp import distance_cost
+from userdp.exact.epsilon import as_epsilon, planned_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -33,7 +34,7 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.discrete_gaussian import SMOOTHING, DiscreteGaussian
-from userdp.mechanisms.key_bounds import threshold_delta
+from userdp.mechanisms.key_bounds import check_keys, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.union_calibration import proposals, proposals_within
@@ -45,7 +46,6 @@ Codes: TypeAlias = npt.NDArray[np.uint32]
 Method: TypeAlias = Literal["two-round", "one-round", "policy"]
 Number: TypeAlias = "float | int | Fraction | str"
 
-MOST_KEYS = 2**12
 MOST_WEIGHT = 2**48
 MOST_USERS = MOST_OCCURRING = 2**32
 """The core numbers users and keys in 32 bits."""
@@ -155,8 +155,7 @@ class SetUnion(KeyMechanism):
         weight: int = WEIGHT,
         cap: int | None = None,
     ) -> None:
-        if check_count(max_keys, "max_keys") > MOST_KEYS:
-            raise ValueError(f"max_keys must be at most {MOST_KEYS}; got {short_repr(max_keys)}")
+        check_keys(max_keys)
         if check_count(weight, "weight") > MOST_WEIGHT:
             raise ValueError(f"weight must be at most 2**48; got {short_repr(weight)}")
         self._level = nonzero_level(epsilon)
@@ -218,11 +217,13 @@ class SetUnion(KeyMechanism):
         >>> SetUnion.calibrated(1, "1e-5", max_keys=30, method="one-round").users_for("1/2")
         19
         """
-        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_count(max_keys, "max_keys")
+        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_keys(max_keys)
         relation = check_neighbors(neighbors)
+        planned_epsilon(epsilon)
         for arguments in proposals(float(level), float(exact), keys, relation, method, first_share):
             made = cls(epsilon=epsilon, **arguments)
-            if made.certified_delta <= exact:
+            # What the distance costs is a part of the delta that takes seconds to find.
+            if distance_cost(level, made.distance) <= exact and made.certified_delta <= exact:
                 return made
         repair = (
             "take a larger epsilon, or an account in rho (SetUnion.within; composition='zcdp' of a session): that of "
@@ -265,7 +266,7 @@ class SetUnion(KeyMechanism):
         (True, True)
         """
         limit, beside = parse_positive(rho, "rho", printed=True), open_unit_fraction(added_delta, "added_delta")
-        keys, relation = check_count(max_keys, "max_keys"), check_neighbors(neighbors)
+        keys, relation = check_keys(max_keys), check_neighbors(neighbors)
         for arguments in proposals_within(float(limit), float(beside), keys, relation, method, first_share):
             made = cls(epsilon=1, **arguments)
             if made.rho <= limit and made.vanishing_delta <= beside:

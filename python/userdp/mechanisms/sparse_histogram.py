@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
-from userdp.exact.epsilon import as_epsilon, enclosure
+from userdp.exact.epsilon import as_epsilon, enclosure, planned_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -33,7 +33,7 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
-from userdp.mechanisms.key_bounds import check_range, keyed_rho, threshold_delta
+from userdp.mechanisms.key_bounds import check_keys, check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
 from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
@@ -44,7 +44,6 @@ from userdp.runtime import source_of
 LARGEST_COUNT = 2**32
 """Counts with discrete Laplace noise are clamped to this: more users than there are people."""
 LARGEST_THRESHOLD = 2**31
-MOST_KEYS = 2**12
 FINEST_DELTA = Fraction(1, 2**64)
 """No larger epsilon helps where a smaller delta is not reached."""
 OUTPUTS_LIMIT = 2**20
@@ -133,8 +132,7 @@ class SparseHistogram(KeyMechanism):
         sigma_squared: Number | None = None,
         sums: Sequence[KeySum] = (),
     ) -> None:
-        if check_count(max_keys, "max_keys") > MOST_KEYS:
-            raise ValueError(f"max_keys must be at most {MOST_KEYS}; got {short_repr(max_keys)}")
+        check_keys(max_keys)
         if check_count(threshold, "threshold") > LARGEST_THRESHOLD:
             raise ValueError(f"threshold must be at most 2**31; got {short_repr(threshold)}")
         self._level = nonzero_level(epsilon)
@@ -203,10 +201,11 @@ class SparseHistogram(KeyMechanism):
         >>> SparseHistogram.calibrated(1, "1e-5", max_keys=1)
         SparseHistogram(max_keys=1, threshold=13, epsilon=1, neighbors='add-remove', scale=Fraction(1, 1))
         """
-        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_count(max_keys, "max_keys")
+        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_keys(max_keys)
         if method not in ("auto", "laplace", "gaussian"):
             raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
         enclosure(level, "epsilon")  # refuses what is too large
+        planned_epsilon(epsilon)
         relation = check_neighbors(neighbors)
         ranges = [check_range(*one) for one in sums]
         shares = read_shares(weights, len(ranges))
