@@ -267,6 +267,8 @@ class SetUnion(KeyMechanism):
         """
         limit, beside = parse_positive(rho, "rho", printed=True), open_unit_fraction(added_delta, "added_delta")
         keys, relation = check_keys(max_keys), check_neighbors(neighbors)
+        if not 2.0**-300 <= limit <= 2.0**300:
+            raise ValueError(f"rho must be from 2**-300 to 2**300; got {short_repr(rho)}")
         for arguments in proposals_within(float(limit), float(beside), keys, relation, method, first_share):
             made = cls(epsilon=1, **arguments)
             if made.rho <= limit and made.vanishing_delta <= beside:
