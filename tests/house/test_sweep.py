@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from support import sweep
 from userdp.accounting import gaussian_budget, gaussian_delta
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean
@@ -66,12 +65,3 @@ def test_the_gaussian_curve_is_evaluated_a_few_times_at_any_end(
     assert 0 < gaussian_delta(mu2, epsilon) <= 1
     assert len(made) <= 3
     assert sum(made) <= 40_000, "bits"
-
-
-def test_the_sweep_has_all_functions_that_take_numbers_alone() -> None:
-    """And each of its calls is fine without an end."""
-    calls = sweep.calls()
-    assert len(calls) >= 60
-    for name in ("gaussian_delta", "SparseHistogram.calibrated", "ledger slots", "plan exact keys", "compose_optimal"):
-        call, arguments = calls[name]
-        call(**arguments)
