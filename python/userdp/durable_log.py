@@ -249,6 +249,8 @@ class DurableLog:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise sqlite3.OperationalError("locked") from None
+        except OSError as error:  # a disk that has no such locks
+            raise sqlite3.OperationalError(f"{error.strerror} (a .lock beside it)") from None
         if not os.path.exists(name) or not os.path.samestat(os.fstat(lock), os.stat(name)):
             raise sqlite3.OperationalError("locked, and its lock was removed")
 

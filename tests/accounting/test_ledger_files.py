@@ -411,7 +411,8 @@ PrivacyLedger.open({str(path)!r}).spend(PrivacyCost(1), "child")
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ)
         assert "TimeoutError" in done.stderr, done.stderr
         ledger._log.append(ledger._log.header)
-    assert len(DurableLog(path, "privacy ledger").__enter__().entries) == 1
+    with DurableLog(path, "privacy ledger") as log:
+        assert len(log.entries) == 1
 
 
 def test_a_file_that_takes_back_what_is_written_is_refused(path: Path) -> None:

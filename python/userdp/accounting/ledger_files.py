@@ -36,7 +36,8 @@ class LedgerInFile(Shown):
         Parameters
         ----------
         path : str or path-like
-            Of a new file, on a disk of this machine: network file systems may not lock files.
+            Of a new file, on a disk of this machine: network file systems may not lock files. An empty file beside it
+            ends in ``.lock``; do not remove it.
         *promise, **arguments
             As for `PrivacyLedger`.
 
