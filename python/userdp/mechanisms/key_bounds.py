@@ -8,8 +8,12 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from userdp.exact.numbers import Delta, check_count, is_integer, parse_delta, parse_positive, short_repr
+from userdp.exceptions import BudgetError
 
 Neighbors: TypeAlias = Literal["replace", "add-remove"]
+
+MOST_KEYS = 2**12
+"""Of one user."""
 
 
 def check_neighbors(neighbors: object) -> Neighbors:
@@ -19,6 +23,17 @@ def check_neighbors(neighbors: object) -> Neighbors:
     if neighbors == "add-remove":
         return "add-remove"
     raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+
+
+def check_keys(max_keys: object) -> int:
+    """Read how many keys of a user count, before anything is planned for them."""
+    keys = check_count(max_keys, "max_keys")
+    if keys > MOST_KEYS:
+        raise BudgetError(
+            f"max_keys must be at most {MOST_KEYS}, as the noise of all keys of a user is accounted jointly; got "
+            f"{short_repr(max_keys)}: let users count in {MOST_KEYS} keys at most, which are chosen at random"
+        )
+    return keys
 
 
 def threshold_delta(delta: Delta) -> Fraction:

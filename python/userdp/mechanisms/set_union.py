@@ -31,7 +31,7 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.discrete_gaussian import SMOOTHING, DiscreteGaussian
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, threshold_delta
+from userdp.mechanisms.key_bounds import Neighbors, check_keys, check_neighbors, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.union_calibration import proposals, proposals_within
@@ -43,7 +43,6 @@ Codes: TypeAlias = npt.NDArray[np.uint32]
 Method: TypeAlias = Literal["two-round", "one-round", "policy"]
 Number: TypeAlias = "float | int | Fraction | str"
 
-MOST_KEYS = 2**12
 MOST_WEIGHT = 2**48
 MOST_USERS = MOST_OCCURRING = 2**32
 """The core numbers users and keys in 32 bits."""
@@ -143,8 +142,7 @@ class SetUnion(KeyMechanism):
         weight: int = WEIGHT,
         cap: int | None = None,
     ) -> None:
-        if check_count(max_keys, "max_keys") > MOST_KEYS:
-            raise ValueError(f"max_keys must be at most {MOST_KEYS}; got {short_repr(max_keys)}")
+        keys = check_keys(max_keys)
         if check_count(weight, "weight") > MOST_WEIGHT:
             raise ValueError(f"weight must be at most 2**48; got {short_repr(weight)}")
         self._level = nonzero_level(epsilon)
@@ -152,10 +150,10 @@ class SetUnion(KeyMechanism):
         if cap is not None:
             if len(listed) != 1:
                 raise ValueError(f"a cap goes with one round; got {len(listed)}")
-            if check_count(cap, "cap") > MOST_THRESHOLD or int(cap) ** 2 * int(max_keys) >= 2**127:
+            if check_count(cap, "cap") > MOST_THRESHOLD or int(cap) ** 2 * keys >= 2**127:
                 raise ValueError(f"cap**2 * max_keys must be below 2**127; got cap={short_repr(cap)}")
         super().__init__(
-            max_keys=int(max_keys),
+            max_keys=keys,
             rounds=tuple((sigma_squared, int(threshold)) for sigma_squared, threshold in rounds),
             epsilon=epsilon,
             neighbors=check_neighbors(neighbors),
@@ -206,7 +204,7 @@ class SetUnion(KeyMechanism):
         >>> SetUnion.calibrated(1, "1e-5", max_keys=30, method="one-round").users_for("1/2")
         19
         """
-        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_count(max_keys, "max_keys")
+        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_keys(max_keys)
         relation = check_neighbors(neighbors)
         for arguments in proposals(float(level), float(exact), keys, relation, method, first_share):
             made = cls(epsilon=epsilon, **arguments)
@@ -253,7 +251,7 @@ class SetUnion(KeyMechanism):
         (True, True)
         """
         limit, beside = parse_positive(rho, "rho"), open_unit_fraction(added_delta, "added_delta")
-        keys, relation = check_count(max_keys, "max_keys"), check_neighbors(neighbors)
+        keys, relation = check_keys(max_keys), check_neighbors(neighbors)
         for arguments in proposals_within(float(limit), float(beside), keys, relation, method, first_share):
             made = cls(epsilon=1, **arguments)
             if made.rho <= limit and made.vanishing_delta <= beside:

@@ -31,7 +31,7 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, check_range, keyed_rho, threshold_delta
+from userdp.mechanisms.key_bounds import Neighbors, check_keys, check_neighbors, check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
 from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
@@ -42,7 +42,6 @@ from userdp.runtime import source_of
 LARGEST_COUNT = 2**32
 """Counts with discrete Laplace noise are clamped to this: more users than there are people."""
 LARGEST_THRESHOLD = 2**31
-MOST_KEYS = 2**12
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
@@ -129,8 +128,7 @@ class SparseHistogram(KeyMechanism):
         sigma_squared: Number | None = None,
         sums: Sequence[KeySum] = (),
     ) -> None:
-        if check_count(max_keys, "max_keys") > MOST_KEYS:
-            raise ValueError(f"max_keys must be at most {MOST_KEYS}; got {short_repr(max_keys)}")
+        keys = check_keys(max_keys)
         if check_count(threshold, "threshold") > LARGEST_THRESHOLD:
             raise ValueError(f"threshold must be at most 2**31; got {short_repr(threshold)}")
         self._level = nonzero_level(epsilon)
@@ -140,7 +138,7 @@ class SparseHistogram(KeyMechanism):
                 raise TypeError(f"sums must be KeySum objects; got {short_repr(one)}")
         self._noise, self._rate = noise_of(scale, epsilon_per_unit, sigma_squared, (0, LARGEST_COUNT))
         super().__init__(
-            max_keys=int(max_keys),
+            max_keys=keys,
             threshold=int(threshold),
             epsilon=epsilon,
             neighbors=check_neighbors(neighbors),
@@ -199,7 +197,7 @@ class SparseHistogram(KeyMechanism):
         >>> SparseHistogram.calibrated(1, "1e-5", max_keys=1)
         SparseHistogram(max_keys=1, threshold=13, epsilon=1, neighbors='add-remove', scale=Fraction(1, 1))
         """
-        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_count(max_keys, "max_keys")
+        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_keys(max_keys)
         if method not in ("auto", "laplace", "gaussian"):
             raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
         relation = check_neighbors(neighbors)
