@@ -74,8 +74,8 @@ def error(schema: Schema, query: Query, how: str) -> float:
     if schema is OPEN and how == "pure":
         return float("nan")
     plan = planned(schema, query, how)
-    if plan.noise.union is not None:
-        return plan.noise.union.users_for("1/2")
+    if plan.noise.finder is not None:
+        return plan.noise.finder.users_for("1/2")
     if plan.threshold is not None:
         return plan.threshold
     if plan.noise.selected:

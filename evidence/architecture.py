@@ -32,9 +32,9 @@ PAGE = HOUSE / "docs" / "architecture.md"
 PICTURE = HOUSE / "docs" / "images" / "architecture.svg"
 
 FLOORS = """
-    exceptions exact runtime display checker divergence algorithms report accounting audit lddp delstab item_to_user
-    users mechanisms optimal estimators public_randomness concepts dimensions stability protocols learners distributions
-    means optimization tables planning model_selection testing pytest_plugin datasets demo cli
+    exceptions exact runtime durable_log display checker divergence algorithms report accounting audit lddp delstab
+    item_to_user users mechanisms optimal estimators public_randomness concepts dimensions stability protocols learners
+    distributions means optimization tables planning model_selection testing pytest_plugin datasets demo cli
 """.split()  # noqa: SIM905
 """From the ground up. `userdp._core`, the compiled extension, is below all of them; the package's face above."""
 

@@ -28,6 +28,8 @@ from userdp.checker.releases import Grid, Level, Levels, Work
 from userdp.cli import main
 from userdp.report import CompositionCertificate, Report
 
+REPLACE: Any = {"neighbors": "replace"}
+
 F = Fraction
 PLD = PrivacyLossDistribution
 CASES = json.loads((Path(__file__).parents[1] / "data" / "composition_cases.json").read_text())["cases"]
@@ -69,7 +71,7 @@ MAKERS: dict[str, Callable[[], str]] = {
         ]
     ).certificate(epsilon=2),
     "sample of a fixed size": lambda: (
-        PLD.gaussian("0.8").without_replacement(1, 100).self_compose(20).certificate(delta="1e-6")
+        PLD.gaussian("0.8", **REPLACE).without_replacement(1, 100).self_compose(20).certificate(delta="1e-6")
     ),
     "largest loss": lambda: (
         PLD.from_pmfs(["44/111", "41/111", "14/111", "12/111"], ["12/111", "14/111", "41/111", "44/111"])
@@ -117,7 +119,9 @@ def composition_of(content: dict[str, Any]) -> PrivacyLossDistribution:
             return PLD.gaussian(mu2=F(code["mu_squared"]), neighbors="add-remove").poisson(F(code["rate"]))
         if code["kind"] == "fixed-sample-gaussian":
             rate = F(code["rate"])
-            return PLD.gaussian(mu2=F(code["mu_squared"])).without_replacement(rate.numerator, rate.denominator)
+            return PLD.gaussian(mu2=F(code["mu_squared"]), **REPLACE).without_replacement(
+                rate.numerator, rate.denominator
+            )
         return PLD.bounded_range(level(code["range"]))
 
     return PLD.composed((release(code), code["count"]) for code in content["releases"])

@@ -13,6 +13,9 @@ import pytest
 from userdp import LogRatio
 from userdp.accounting import PrivacyLossDistribution as PLD
 
+REPLACE: Any = {"neighbors": "replace"}
+ONE = PLD.gaussian(1, **REPLACE)
+
 Pair = list[tuple[Fraction, Fraction]]
 
 
@@ -134,9 +137,9 @@ def test_mass_at_infinity_is_part_of_the_whole() -> None:
         (PLD.bounded_range(1), PLD.gaussian(100), False),
         (PLD.bounded_range("ln(9)"), PLD.pure("ln(3)"), True),
         (PLD.bounded_range("ln(9)"), PLD.discrete_laplace("ln(3)"), True),
-        (PLD.gaussian(1), PLD.gaussian(1).without_replacement(1, 10), True),
-        (PLD.gaussian(1).without_replacement(2, 10), PLD.gaussian(2).without_replacement(1, 10), True),
-        (PLD.gaussian(1).without_replacement(1, 10), PLD.gaussian(1).without_replacement(2, 10), False),
+        (PLD.gaussian(1), ONE.without_replacement(1, 10), True),
+        (ONE.without_replacement(2, 10), PLD.gaussian(2, **REPLACE).without_replacement(1, 10), True),
+        (ONE.without_replacement(1, 10), ONE.without_replacement(2, 10), False),
         (PLD.pure(1).compose(PLD.gaussian(1)), PLD.gaussian(2), True),
         (PLD.gaussian(2), PLD.pure(1).compose(PLD.gaussian(1)), False),
         (PLD.pure("1e-3"), PLD.gaussian(1), False),
@@ -226,6 +229,6 @@ def test_bad_input() -> None:
     with pytest.raises(TypeError, match="other must be a PrivacyLossDistribution"):
         PLD.pure(1).dominates(1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="same neighbors"):
-        PLD.pure(1).dominates(PLD.pure(1, neighbors="add-remove"))
+        PLD.pure(1, **REPLACE).dominates(PLD.pure(1, neighbors="add-remove"))
     calls: list[Any] = [PLD.pure(1), PLD.gaussian(1)]
     assert all(call.dominates(call) for call in calls)

@@ -156,7 +156,7 @@ def test_deltas_are_a_slots_own_or_beside_it() -> None:
     ledger.spend(PrivacyCost("1/10", "1e-8"))
     assert (ledger.entries[-1].slot, ledger.spent["delta"]) == (0, F("1e-8"))
     refused = with_slots((PLD.pure("1/10"), 1), gaussian=0)
-    with pytest.raises(PrivacyBudgetError, match="delta 1e-08"):
+    with pytest.raises(PrivacyBudgetError, match="delta 1e-8"):
         refused.spend(PrivacyCost("1/10", "1e-8"))
     # What is private at epsilon 0 needs no slot, but its delta.
     some = with_slots(added_delta="1e-8", gaussian=0)
@@ -340,7 +340,7 @@ def test_json_has_slots_of_all_kinds() -> None:
         PLD.discrete_gaussian("5/2", 2),
         PLD.gaussian(3),
         PLD.gaussian(3, neighbors="add-remove").poisson("1/10"),
-        PLD.gaussian(3).without_replacement(2, 20),
+        PLD.gaussian(3, neighbors="replace").without_replacement(2, 20),
         PLD.pure(1).within("1e-40"),
         PLD.from_pmfs(["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]),
     ]
@@ -498,7 +498,7 @@ def test_a_session_is_no_slot() -> None:
     queries = WinsorizedQueries(epsilon="1/10", n_queries=2, max_norm=10, m=4)
     ledger = with_slots((PLD.pure("1/10"), 1), added_delta="1e-8")
     with pytest.raises(ValueError, match="several releases"):
-        ledger.open(queries, HOURS[:, None], groups=PEOPLE)
+        ledger.open_session(queries, HOURS[:, None], groups=PEOPLE)
     with pytest.raises(ValueError, match="several releases"):
         ledger.spend(queries.release_plan(n_users=30, n_features=1))
     with queries.open(HOURS[:, None], groups=PEOPLE) as session, pytest.raises(ValueError, match="several releases"):

@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import pickle
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -108,12 +109,27 @@ def test_logarithms_stay_exact() -> None:
     assert not mixed.can_spend(PrivacyCost("1e-12"))
 
 
-def test_floats_are_the_numbers_that_they_are() -> None:
-    ledger = PrivacyLedger(0.3)
-    ledger.spend(PrivacyCost(0.1))
-    ledger.spend(PrivacyCost(0.1))
-    assert not ledger.can_spend(PrivacyCost(0.1))
-    assert ledger.can_spend(PrivacyCost(0.09999999999999998))
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16, np.array])
+def test_floats_are_the_decimals_that_they_print_as(kind: Any) -> None:
+    """Ten tenths are the whole, of epsilon, of delta and of rho, whatever floats they are."""
+    ledger = PrivacyLedger(1, 1e-5)
+    for _ in range(10):
+        ledger.spend(PrivacyCost(kind(0.1), 1e-6))
+    assert dict(ledger.remaining()) == {"epsilon": 0, "delta": 0}
+    assert not ledger.can_spend(PrivacyCost(5e-324))
+    with pytest.raises(PrivacyBudgetError, match=r"needs epsilon 0\.1, delta 0, and 0, 0 are left"):
+        ledger.spend(PrivacyCost(kind(0.1)))
+    assert PrivacyCost(rho=kind(0.1), mu2=kind(0.2), delta=0) == PrivacyCost(rho="0.1", mu2="0.2")
+
+
+def test_a_refusal_prints_numbers_that_differ() -> None:
+    ledger = PrivacyLedger("1/3")
+    with pytest.raises(PrivacyBudgetError, match=r"needs epsilon 0\.33333333334, delta 0, and 0\.33333333333, 0 are"):
+        ledger.spend(PrivacyCost("0.33333333334"))
+    with pytest.raises(PrivacyBudgetError) as caught:
+        ledger.spend(PrivacyCost(F(1, 3) + F(1, 10**60)))
+    needed, left = re.findall(r"\d+/\d+", str(caught.value))
+    assert (F(needed), F(left)) == (F(1, 3) + F(1, 10**60), F(1, 3))
 
 
 def test_zcdp_is_counted_in_three_fixed_limits() -> None:
@@ -367,16 +383,15 @@ def test_what_has_a_cost_can_be_spent() -> None:
     """One type of a cost from mechanism to ledger, checked for whom it protects where that is known."""
     ledger = PrivacyLedger(10, "1e-3")
     selection = ApproximatePrivateMode(epsilon=1, delta="1e-6")
-    assert selection.cost == PrivacyCost(1, "1e-6")
+    assert selection.cost == PrivacyCost(1, "1e-6", neighbors="replace")
     ledger.spend(selection, "an item")
     ledger.spend(PurePrivateMode(epsilon="1/2", n_items=4))
     with pytest.raises(ValueError, match="neighbors"):
         ledger.spend(PurePrivateMode(epsilon=1, n_items=4, neighbors="add-remove"))
     for mechanism, cost in (
         (ExponentialMechanism(epsilon=LogRatio(3), sensitivity=1), PrivacyCost(bounded_range=LogRatio(3))),
-        (ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True), PrivacyCost(1)),
         (GroupedExponentialMechanism(epsilon=1, sensitivity=1), PrivacyCost(bounded_range=1)),
-        (PrivateRange(epsilon=1, bound=1, width=1), PrivacyCost(bounded_range=1)),
+        (PrivateRange(epsilon=1, bound=1, width=1), PrivacyCost(bounded_range=1, neighbors="replace")),
         (DiscreteLaplace(epsilon=1, sensitivity=2, bounds=(0, 9)), PrivacyCost(1)),
         (TruncatedDiscreteLaplace(epsilon=1, delta="1e-4"), PrivacyCost(1, "1e-4")),
     ):
@@ -396,7 +411,7 @@ def test_fit_asks_before_anything_is_drawn() -> None:
     ledger = PrivacyLedger(1)
     model = fitted(ledger)
     # t by 3/10 of epsilon, with bounded range, and the threshold by 7/10, pure: (9/8 + 49/2) / 100 (1/2)^2.
-    assert model.privacy_.cost == PrivacyCost("1/2", rho=F(9, 100) / 4 / 8 + F(49, 100) / 4 / 2)
+    assert model.privacy_.cost == PrivacyCost("1/2", rho=F(9, 100) / 4 / 8 + F(49, 100) / 4 / 2, neighbors="replace")
     assert [entry.name for entry in ledger.entries] == ["ThresholdClassifier"]
     with pytest.raises(PrivacyBudgetError, match=r"ThresholdClassifier needs epsilon 0\.6"):
         fitted(ledger, epsilon="3/5")
@@ -457,12 +472,12 @@ def test_sessions_are_charged_for_all_questions_when_they_open() -> None:
     with pytest.raises(TypeError, match="a method fit"):
         ledger.fit(queries, HOURS[:, None], groups=PEOPLE)
     with pytest.raises(TypeError, match="a method open"):
-        ledger.open(classifier(), HOURS[:, None], groups=PEOPLE)  # type: ignore[arg-type]
-    with ledger.open(queries, HOURS[:, None], groups=PEOPLE, name="questions") as session:
+        ledger.open_session(classifier(), HOURS[:, None], groups=PEOPLE)  # type: ignore[arg-type]
+    with ledger.open_session(queries, HOURS[:, None], groups=PEOPLE, name="questions") as session:
         assert [(entry.name, entry.cost) for entry in ledger.entries] == [("questions", session.privacy_.cost)]
         session.release(lambda rows: rows.mean())
     with pytest.raises(PrivacyBudgetError):
-        ledger.open(queries, HOURS[:, None], groups=PEOPLE)
+        ledger.open_session(queries, HOURS[:, None], groups=PEOPLE)
     assert ledger.remaining()["epsilon"] == F(1, 2)
 
 

@@ -67,7 +67,7 @@ def test_discrete_laplace(arguments: dict[str, Any]) -> None:
 def test_discrete_laplace_by_scale_and_of_long_shifts() -> None:
     noise = DiscreteLaplace(scale=5, bounds=(0, 100))
     assert PLD.from_mechanism(noise, sensitivity=3) == PLD.discrete_laplace("1/5", 3)
-    assert PLD.from_mechanism(noise, sensitivity=2**20) == PLD.pure(Fraction(2**20, 5))
+    assert PLD.from_mechanism(noise, sensitivity=2**20) == PLD.discrete_laplace("1/5", 100)  # the width of the bounds
     with pytest.raises(TypeError, match="sensitivity is missing"):
         PLD.from_mechanism(noise)
 
@@ -141,7 +141,8 @@ def test_exponential_mechanisms_are_of_bounded_range_with_their_roundings() -> N
     ]
     assert_covers(loss, [(p, q), *pairs])
     assert_covers(loss, [(p, q)], rounds=2)
-    assert PLD.from_mechanism(ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True)) == PLD.pure(1)
+    monotone = ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True)
+    assert PLD.from_mechanism(monotone) == PLD.bounded_range(1, neighbors="add-remove")
     assert PLD.from_mechanism(GroupedExponentialMechanism(epsilon="1/2", sensitivity=3)) == PLD.bounded_range("1/2")
 
 

@@ -440,7 +440,9 @@ def test_large_work_is_refused_with_what_was_found() -> None:
         (lambda: PrivacyLossDistribution.pure(1).epsilon("1e-6", max_terms=1), "max_terms must be at least 2"),
         (lambda: PrivacyLossDistribution.composed([]), "parts must have at least one"),
         (
-            lambda: PrivacyLossDistribution.pure(1).compose(PrivacyLossDistribution.pure(1, neighbors="add-remove")),
+            lambda: PrivacyLossDistribution.pure(1, neighbors="replace").compose(
+                PrivacyLossDistribution.pure(1, neighbors="add-remove")
+            ),
             "same neighbors",
         ),
     ],

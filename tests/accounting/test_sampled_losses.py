@@ -15,6 +15,8 @@ from userdp.accounting import PrivacyLossDistribution as PLD
 from userdp.accounting import subsampling_amplification
 from userdp.accounting.losses import same_curves
 
+REPLACE: Any = {"neighbors": "replace"}
+
 Masses = list[Fraction]
 
 
@@ -46,7 +48,7 @@ def test_fixed_size_samples_by_enumeration(seed: int) -> None:
     rng = random.Random(seed)
     law = {x: random_masses(rng, 3) for x in itertools.combinations_with_replacement(range(3), 2)}
     pairs = [(law[x], law[y]) for x, y in itertools.permutations(law, 2) if neighbors(x, y)]
-    base = PLD.from_pairs(pairs)
+    base = PLD.from_pairs(pairs, neighbors="replace")
     sampled = base.without_replacement(2, 4)
     assert not sampled.attained
     assert sampled.neighbors == "replace"
@@ -79,8 +81,8 @@ def test_fixed_size_samples_by_enumeration(seed: int) -> None:
 
 def test_one_order_is_replaced_by_the_largest_of_both() -> None:
     p, q = ["30/31", "1/31"], ["14/41", "27/41"]
-    sampled = PLD.from_pmfs(p, q).without_replacement(1, 10)
-    assert sampled.delta("0.3") == PLD.from_pairs([(p, q)]).without_replacement(1, 10).delta("0.3")
+    sampled = PLD.from_pmfs(p, q, **REPLACE).without_replacement(1, 10)
+    assert sampled.delta("0.3") == PLD.from_pairs([(p, q)], **REPLACE).without_replacement(1, 10).delta("0.3")
     backwards = hockey_stick([Fraction(14, 41), Fraction(27, 41)], [Fraction(30, 31), Fraction(1, 31)], Fraction(1))
     assert Fraction(sampled.delta(0).upper) >= backwards / 10
 
@@ -89,7 +91,7 @@ def test_one_order_is_replaced_by_the_largest_of_both() -> None:
     ("epsilon", "delta", "n"), [("ln(20)", 0, (10, 190)), ("1", "1/1000", (1, 50)), ("3", 0, (1, 2))]
 )
 def test_pure_releases_are_amplified_as_is_known(epsilon: str, delta: Any, n: tuple[int, int]) -> None:
-    sampled = PLD.pure(epsilon, delta).without_replacement(*n)
+    sampled = PLD.pure(epsilon, delta, **REPLACE).without_replacement(*n)
     known = subsampling_amplification(epsilon, delta, n_sampled=n[0], n_total=n[1])
     assert sampled.is_private(known.epsilon, known.delta)
     assert sampled.delta(known.epsilon).lower <= float(known.delta) <= sampled.delta(known.epsilon).upper * (1 + 1e-12)
@@ -110,7 +112,7 @@ def gaussian_curve(mu: float, level: float) -> float:
 
 @pytest.mark.parametrize(("sigma", "rate"), [("1", (1, 10)), ("2", (1, 2)), ("0.7", (1, 20))])
 def test_gaussian_on_fixed_samples_is_its_closed_form(sigma: str, rate: tuple[int, int]) -> None:
-    sampled = PLD.gaussian(sigma).without_replacement(*rate)
+    sampled = PLD.gaussian(sigma, **REPLACE).without_replacement(*rate)
     mu, q = 1 / float(sigma), rate[0] / rate[1]
     for epsilon in (0, 0.1, 0.5):
         known = q * gaussian_curve(mu, 1 + (math.exp(epsilon) - 1) / q)
@@ -131,8 +133,8 @@ def test_gaussian_on_fixed_samples_composes() -> None:
     ]  # fmt: skip
     p = [Fraction(mass) for mass in cells[0]]
     p = [mass / sum(p) for mass in p]
-    below = PLD.from_pmfs(p, p[::-1]).without_replacement(1, 5).self_compose(4)
-    noise = PLD.gaussian(1).without_replacement(1, 5).self_compose(4)
+    below = PLD.from_pmfs(p, p[::-1], **REPLACE).without_replacement(1, 5).self_compose(4)
+    noise = PLD.gaussian(1, **REPLACE).without_replacement(1, 5).self_compose(4)
     for epsilon in (0.2, 1, 2):
         coarse, fine = below.delta(epsilon, relative=0.01), noise.delta(epsilon, relative=0.01)
         assert coarse.lower <= fine.upper * (1 + 1e-9)
@@ -166,7 +168,7 @@ def test_exponential_mechanisms_on_samples() -> None:
     from userdp.mechanisms import ExponentialMechanism
 
     # Two of three users, with votes for one of two candidates, and the exact distributions that are drawn.
-    choice = ExponentialMechanism(epsilon=1, sensitivity=1, maximize=True)
+    choice = ExponentialMechanism(epsilon=1, sensitivity=1, maximize=True, neighbors="replace")
     sampled = PLD.from_mechanism(choice).without_replacement(2, 3)
     law = {votes: choice.pmf([votes, 2 - votes]).fractions() for votes in range(3)}
 
@@ -181,17 +183,17 @@ def test_exponential_mechanisms_on_samples() -> None:
             if sum(a != b for a, b in zip(x, y, strict=True)) == 1:
                 assert hockey_stick(datasets[x], datasets[y], level) <= upper
     # Better than what is known of any 1-DP release.
-    pure = PLD.pure(1).without_replacement(2, 3)
+    pure = PLD.pure(1, **REPLACE).without_replacement(2, 3)
     assert sampled.self_compose(50).epsilon("1e-6", width=0.1).upper < pure.self_compose(50).epsilon("1e-6").lower
 
 
 def test_a_sample_of_all_is_everybody() -> None:
-    whole, sample = PLD.gaussian(2), PLD.gaussian(2).without_replacement(7, 7)
+    whole, sample = PLD.gaussian(2), PLD.gaussian(2, **REPLACE).without_replacement(7, 7)
     for epsilon in (0, 1):
         here, there = whole.delta(epsilon), sample.delta(epsilon)
         assert here.lower <= there.upper
         assert there.lower <= here.upper
-    assert PLD.pure(1).without_replacement(3, 3).epsilon(0).upper == pytest.approx(1)
+    assert PLD.pure(1, **REPLACE).without_replacement(3, 3).epsilon(0).upper == pytest.approx(1)
 
 
 def test_poisson_samples_of_parameters_are_those_of_their_pairs() -> None:
@@ -214,12 +216,12 @@ def shifted_laplace(ratio: Fraction, shift: int) -> tuple[Masses, Masses]:
 def test_samples_of_discrete_laplace_noise_by_its_masses(ratio: Fraction, shift: int) -> None:
     p, q = shifted_laplace(ratio, shift)
     assert sum(p) == sum(q) == 1
-    noise = PLD.discrete_laplace(log_ratio(ratio), shift)
+    noise = PLD.discrete_laplace(log_ratio(ratio), shift, neighbors="replace")
     removed = PLD.discrete_laplace(log_ratio(ratio), shift, neighbors="add-remove")
     for rate, sampled in (
         (Fraction(1), noise.without_replacement(3, 3)),
         (Fraction(1, 3), noise.without_replacement(1, 3)),
-        (Fraction(1), PLD.pure(log_ratio(ratio)).group(shift).without_replacement(3, 3)),
+        (Fraction(1), PLD.pure(log_ratio(ratio), **REPLACE).group(shift).without_replacement(3, 3)),
         (Fraction(1, 3), removed.poisson(Fraction(1, 3))),
     ):
         for level in (Fraction(1), Fraction(21, 20), ratio, Fraction(5, 2)):
@@ -253,7 +255,7 @@ def test_a_distance_is_not_multiplied_by_the_rate() -> None:
     exact = hockey_stick(mixed, q, level)
     for sampled in (
         PLD.pure(LogRatio(100, 1), neighbors="add-remove").within(far).poisson(rate),
-        PLD.pure(LogRatio(100, 1)).within(far).without_replacement(1, 100),
+        PLD.pure(LogRatio(100, 1), **REPLACE).within(far).without_replacement(1, 100),
     ):
         assert sampled.distance == far
         bounds = sampled.delta(log_ratio(level))
@@ -313,14 +315,25 @@ def test_a_tiny_distance_changes_little_and_no_distance_nothing() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: PLD.gaussian(1).without_replacement(3, 2), "sampled must be at most total"),
-        (lambda: PLD.gaussian(1).without_replacement(0, 2), "sampled must be at least 1"),
-        (lambda: PLD.gaussian(1).without_replacement(1, 2**40), r"at least total / 2\*\*30"),
+        (lambda: PLD.gaussian(1, **REPLACE).without_replacement(3, 2), "sampled must be at most total"),
+        (lambda: PLD.gaussian(1, **REPLACE).without_replacement(0, 2), "sampled must be at least 1"),
+        (lambda: PLD.gaussian(1, **REPLACE).without_replacement(1, 2**40), r"at least total / 2\*\*30"),
         (lambda: PLD.gaussian(1, neighbors="add-remove").without_replacement(1, 2), "neighbors='replace'"),
+        (lambda: PLD.gaussian(1).without_replacement(1, 2), "this one states no neighbors"),
+        (lambda: PLD.gaussian(1).poisson("1/2"), "this one states no neighbors"),
         (lambda: PLD.pure(1).self_compose(2).without_replacement(1, 2), "sample first, then compose"),
-        (lambda: PLD.bounded_range(100).without_replacement(1, 2), "finitely many losses, or gaussian"),
-        (lambda: PLD.discrete_gaussian(4).without_replacement(1, 2), "finitely many losses, or gaussian"),
-        (lambda: PLD.gaussian(1).without_replacement(1, 2).without_replacement(1, 2), "finitely many losses"),
+        (
+            lambda: PLD.bounded_range(100, **REPLACE).without_replacement(1, 2),
+            "finitely many losses, or gaussian",
+        ),
+        (
+            lambda: PLD.discrete_gaussian(4, **REPLACE).without_replacement(1, 2),
+            "finitely many losses, or gaussian",
+        ),
+        (
+            lambda: PLD.gaussian(1, **REPLACE).without_replacement(1, 2).without_replacement(1, 2),
+            "finitely many losses",
+        ),
         (lambda: PLD.pure(1).within(2), r"distance must be in \[0, 1\]"),
     ],
 )

@@ -46,7 +46,7 @@ def test_rates_are_rounded_down_from_the_ideal_by_less_than_the_reserve_and_a_li
 
 
 def test_published_rate() -> None:
-    found = selection(0.1, 3).core()
+    found = selection(F(0.1), 3).core()
     assert (found.bits_per_unit, found.largest_gap) == (F(14193613968968502106, 2**69), 2661)
 
 

@@ -31,7 +31,7 @@ def test_epsilon_of_a_published_composition(capsys: pytest.CaptureFixture[str]) 
     assert code == 0
     assert 19.34467144799304 <= low <= high <= 19.34467144799305
     assert result["delta"] == "1e-6"
-    assert result["neighbors"] == "replace"
+    assert result["neighbors"] is None
     code, out, _ = run(capsys, "compose --pure 0.1 --steps 1000 --delta 1e-6")
     first, *_ = out.splitlines()
     assert first.split() == ["epsilon", "at", "most", "19.35", "at", "delta", "1e-6"]
@@ -43,7 +43,7 @@ def test_epsilon_of_a_published_composition(capsys: pytest.CaptureFixture[str]) 
     [
         ("--gaussian 2*3", PLD.gaussian(2).self_compose(3)),
         ("--gaussian 1 --sampling 1/2", PLD.gaussian(1, neighbors="add-remove").poisson("1/2")),
-        ("--gaussian 1 --sample-size 1 2", PLD.gaussian(1).without_replacement(1, 2)),
+        ("--gaussian 1 --sample-size 1 2", PLD.gaussian(1, neighbors="replace").without_replacement(1, 2)),
         ("--laplace 1/20:3 --steps 4", PLD.discrete_laplace("1/20", 3).self_compose(4)),
         ("--laplace 1/20 --records 3", PLD.discrete_laplace("1/20", 3)),
         ("--discrete-gaussian 25:2", PLD.discrete_gaussian(25, 2)),

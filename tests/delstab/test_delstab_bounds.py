@@ -358,7 +358,7 @@ def test_a_ledger_is_charged_by_what_is_drawn_from() -> None:
     same = ALGORITHMS["constant"]
     for epsilon, delta in ((1, "1e-6"), ("0.1", "1e-3"), (LogRatio(8000, 1), "0.06")):
         delstab = DelStab(same, epsilon=epsilon, delta=delta)
-        assert delstab.cost == PrivacyCost(epsilon, delta)
+        assert delstab.cost == PrivacyCost(epsilon, delta, neighbors="replace")
     ledger = PrivacyLedger(2, "1e-5")
     delstab = DelStab(same, epsilon=1, delta="1e-6")
     ledger.spend(delstab)

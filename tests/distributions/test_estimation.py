@@ -237,7 +237,7 @@ def test_rounds_of_a_line_are_audited(monkeypatch):
 def test_parts_sum_to_epsilon(name):
     learner = LEARNERS[name][0]().set_params(epsilon=0.1, random_state=None)
     budget = learner.release_plan(n_users=100, n_features=learner._columns()).budget.parts
-    assert sum(budget.values()) == Fraction(0.1)
+    assert sum(budget.values()) == Fraction(1, 10)
     assert all(part > 0 for part in budget.values())
     assert learner.users_needed() > 0
 

@@ -101,4 +101,6 @@ def test_nothing_is_silenced_for_the_whole_process() -> None:
 
 def test_the_face_lists_what_it_has() -> None:
     fresh("import userdp; [getattr(userdp, name) for name in dir(userdp)]")
-    assert set(FLOORS) - {"runtime", "display", "checker", "demo", "cli", "pytest_plugin"} <= set(dir(userdp))
+    assert set(FLOORS) - {"runtime", "durable_log", "display", "checker", "demo", "cli", "pytest_plugin"} <= set(
+        dir(userdp)
+    )

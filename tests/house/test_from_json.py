@@ -134,7 +134,7 @@ WRITTEN: dict[str, tuple[Callable[[str], Any], Callable[[], str]]] = {
                 [
                     (PrivacyLossDistribution.from_pmfs(["2/3", "1/3"], ["1/3", "2/3"]), 2),
                     (PrivacyLossDistribution.discrete_laplace("ln(3/2)", 3), 7),
-                    (PrivacyLossDistribution.gaussian(4).without_replacement(1, 9), 3),
+                    (PrivacyLossDistribution.gaussian(4, neighbors="replace").without_replacement(1, 9), 3),
                 ]
             )
             .within("1e-9")

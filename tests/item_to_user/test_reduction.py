@@ -238,7 +238,7 @@ def test_concentration_formulas() -> None:
         assert level.epsilon == pytest.approx(expected_epsilon, rel=1e-12)
         assert level.delta == pytest.approx(min(1, expected_delta), rel=1e-12)
         group = generalization_level(epsilon, delta, n_items=n, beta=beta, route="group")
-        assert F(group.epsilon) >= n * F(epsilon)
+        assert F(group.epsilon) >= n * F(str(epsilon))
         assert group.epsilon == pytest.approx(n * epsilon, rel=1e-15)
         assert group.delta == pytest.approx(min(1, sum(delta * math.exp(j * epsilon) for j in range(n))), rel=1e-9)
         best = generalization_level(epsilon, delta, n_items=n, beta=beta, slack=slack)

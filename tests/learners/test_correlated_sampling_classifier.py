@@ -193,7 +193,7 @@ def test_what_is_kept_is_the_outcome_and_public(model: str) -> None:
     kept = {name for name in vars(fitted) if name.endswith("_")}
     public = {"public_seed_", "classes_", "n_features_in_", "n_users_", "unit_", "privacy_", "is_private_"}
     assert kept == {*public, *fitted.released}
-    assert fitted.privacy_.delta == fitted.privacy_.cost.delta == Fraction(fitted.delta)
+    assert fitted.privacy_.delta == fitted.privacy_.cost.delta == Fraction(str(fitted.delta))
     assert fitted.is_private_
     again = CorrelatedSamplingClassifier.from_json(fitted.to_json())
     assert (again.concept_, again.selected_, again.public_seed_) == (fitted.concept_, fitted.selected_, SEED.hex)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from userdp.learners import (
     RealizablePACClassifier,
     ThresholdClassifier,
 )
+
+COST = partial(PrivacyCost, neighbors="replace")
 
 F = Fraction
 CLASS = PointFunctions(5)
@@ -86,7 +88,7 @@ def at(learner: Any, epsilon: Any) -> Any:
 @pytest.mark.parametrize(("learner", "universe"), list(ONE.values()), ids=list(ONE))
 def test_one_draw_has_the_range_that_is_stated(learner: Any, universe: Any) -> None:
     cost = learner.privacy_cost(n_users=3, n_features=1)
-    assert cost == PrivacyCost(bounded_range=1)
+    assert cost == COST(bounded_range=1)
     assert cost.zcdp()[0] == F(1, 8)
     limit = exp_bounds(F(1))[0]
     assert widest(learner, universe, 3) <= limit
@@ -95,7 +97,7 @@ def test_one_draw_has_the_range_that_is_stated(learner: Any, universe: Any) -> N
 
 @pytest.mark.parametrize(("learner", "universe", "rho"), list(SEVERAL.values()), ids=list(SEVERAL))
 def test_several_draws_have_the_rho_that_is_stated(learner: Any, universe: Any, rho: Fraction) -> None:
-    assert learner.privacy_cost(n_users=2, n_features=1) == PrivacyCost(1, rho=rho)
+    assert learner.privacy_cost(n_users=2, n_features=1) == COST(1, rho=rho)
     # The Renyi divergence of order 2 is at most 2 rho.
     pairs = list(neighbors(learner, universe, 2))
     worst = max(sum(a * a / b for a, b in zip(p, q, strict=True)) for p, q in pairs)
@@ -104,7 +106,7 @@ def test_several_draws_have_the_rho_that_is_stated(learner: Any, universe: Any, 
 
 def test_the_method_with_medians_states_epsilon_only() -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, method="median")
-    assert learner.privacy_cost(n_users=9, n_features=1) == PrivacyCost(1)
+    assert learner.privacy_cost(n_users=9, n_features=1) == COST(1)
 
 
 def test_a_ledger_in_rho_holds_four_times_as_many() -> None:
@@ -137,13 +139,13 @@ def fitted(learner: Any, universe: Any, ledger: PrivacyLedger | None = None) -> 
 @pytest.mark.parametrize("name", list(ONE))
 def test_auto_flips_where_epsilons_are_added_up(name: str) -> None:
     learner, universe = auto(name), ONE[name][1]
-    assert learner.privacy_cost(n_users=3, n_features=1) == PrivacyCost(1)
+    assert learner.privacy_cost(n_users=3, n_features=1) == COST(1)
     alone = fitted(learner, universe)
-    assert (alone.mechanism_, alone.privacy_.cost) == ("permute-and-flip", PrivacyCost(1))
+    assert (alone.mechanism_, alone.privacy_.cost) == ("permute-and-flip", COST(1))
     ledger = PrivacyLedger(epsilon=1)
     charged = fitted(learner, universe, ledger)
-    assert (charged.mechanism_, charged.privacy_.cost) == ("permute-and-flip", PrivacyCost(1))
-    assert [entry.cost for entry in ledger.entries] == [PrivacyCost(1)]
+    assert (charged.mechanism_, charged.privacy_.cost) == ("permute-and-flip", COST(1))
+    assert [entry.cost for entry in ledger.entries] == [COST(1)]
     # The range is wider than epsilon in some of these worlds, and epsilon holds in all.
     pairs = neighbors(learner, universe, 3)
     assert max(a / b for p, q in pairs for a, b in zip(p, q, strict=True)) <= exp_bounds(F(1))[0]
@@ -160,7 +162,7 @@ def test_auto_is_the_exponential_mechanism_where_more_is_counted(name: str, comp
     ledger = PrivacyLedger(epsilon=4, delta="1e-6", composition=composition)
     learner = auto(name)
     charged = fitted(learner, ONE[name][1], ledger)
-    assert (charged.mechanism_, charged.privacy_.cost) == ("exponential", PrivacyCost(bounded_range=1))
+    assert (charged.mechanism_, charged.privacy_.cost) == ("exponential", COST(bounded_range=1))
     # What is fitted next without that ledger flips again, and so does a clone.
     assert fitted(at(charged, 1), ONE[name][1]).mechanism_ == "permute-and-flip"
     assert fitted(charged, ONE[name][1]).mechanism_ == "permute-and-flip"
@@ -170,7 +172,7 @@ def test_a_stated_mechanism_is_drawn_whatever_is_counted() -> None:
     ledger = PrivacyLedger(epsilon=8, delta="1e-6", composition="zcdp")
     learner, universe = auto("threshold"), ONE["threshold"][1]
     charged = fitted(learner.set_params(mechanism="permute-and-flip"), universe, ledger)
-    assert (charged.mechanism_, charged.privacy_.cost) == ("permute-and-flip", PrivacyCost(1))
+    assert (charged.mechanism_, charged.privacy_.cost) == ("permute-and-flip", COST(1))
     assert ledger.spent["rho"] == F(1, 2)
     slots = [(PrivacyLossDistribution.pure(1), 1)]
     exact = PrivacyLedger(epsilon=4, delta="1e-6", composition="exact", slots=slots)
@@ -188,7 +190,7 @@ def test_a_ledger_in_rho_charges_twenty_fits_by_auto_as_exponential_ones() -> No
 
 
 def test_auto_counts_candidates_and_nothing_else() -> None:
-    for size, expected in ((63, PrivacyCost(1)), (64, PrivacyCost(bounded_range=1))):
+    for size, expected in ((63, COST(1)), (64, COST(bounded_range=1))):
         for learner in (
             ThresholdClassifier(epsilon=1, domain_size=size, m=1),
             RealizablePACClassifier(epsilon=1, concepts=Thresholds(size), m=1),
@@ -196,7 +198,7 @@ def test_auto_counts_candidates_and_nothing_else() -> None:
         ):
             assert learner.privacy_cost(n_users=3, n_features=1) == expected
     dice = [[(64 + k) / 256, (192 - k) / 256] for k in range(65)]
-    for size, expected in ((64, PrivacyCost(1)), (65, PrivacyCost(bounded_range=1))):
+    for size, expected in ((64, COST(1)), (65, COST(bounded_range=1))):
         selector = HypothesisSelector(epsilon=1, candidates=dice[:size], m=1)
         assert selector.privacy_cost(n_users=3, n_features=1) == expected
 
@@ -205,7 +207,7 @@ def test_parts_before_the_choice_state_their_range() -> None:
     """9/100 of 1/8 for t by the exponential mechanism, and 49/100 of 1/2 for what flips."""
     learner = ThresholdClassifier(epsilon=1, domain_size=3, m=4)
     rho = F(9, 100) / 8 + F(49, 100) / 2
-    assert learner.privacy_cost(n_users=2, n_features=1) == PrivacyCost(1, rho=rho)
+    assert learner.privacy_cost(n_users=2, n_features=1) == COST(1, rho=rho)
     pairs = list(neighbors(learner, LABELED[:2], 2))
     assert 1 < max(sum(a * a / b for a, b in zip(p, q, strict=True)) for p, q in pairs) <= exp_bounds(2 * rho)[0]
 
@@ -213,7 +215,7 @@ def test_parts_before_the_choice_state_their_range() -> None:
 def test_parts_that_are_all_pure_count_apart() -> None:
     """Half of epsilon for noisy counts, and half for what flips: 1/4 of 1/2 twice, below the 1/2 of the whole."""
     learner = AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=2, method="surrogate", alpha=0.9)
-    assert learner.privacy_cost(n_users=2, n_features=1) == PrivacyCost(1, rho=F(1, 4))
+    assert learner.privacy_cost(n_users=2, n_features=1) == COST(1, rho=F(1, 4))
     pairs = list(neighbors(learner, LABELED[:2], 2))
     assert 1 < max(sum(a * a / b for a, b in zip(p, q, strict=True)) for p, q in pairs) <= exp_bounds(F(1, 2))[0]
 

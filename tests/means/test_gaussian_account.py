@@ -149,7 +149,7 @@ def test_a_ledger_that_counts_rho_has_noise_planned_in_rho(method: str) -> None:
 def test_sessions_and_descents_in_a_ledger_that_counts_rho() -> None:
     ledger = PrivacyLedger(4, "1e-5", composition="zcdp")
     about = WinsorizedQueries(epsilon=1, delta="1e-6", n_queries=3, dimension=20, max_norm=1, m=1)
-    with ledger.open(about, ROWS, groups=USERS) as session:
+    with ledger.open_session(about, ROWS, groups=USERS) as session:
         assert session.privacy_.mu2 is None
     with about.open(ROWS, groups=USERS) as session:
         assert session.privacy_.mu2 is not None

@@ -222,7 +222,7 @@ def test_bad_scores(arguments: dict[str, Any], scores: Any, error: type[Exceptio
     ("arguments", "error", "message"),
     [
         ({"epsilon": 0}, ValueError, r"epsilon: must be above 2\^-35.*; got 0"),
-        ({"epsilon": 2.0**-35}, ValueError, r"epsilon: must be above 2\^-35"),
+        ({"epsilon": Fraction(1, 2**35)}, ValueError, r"epsilon: must be above 2\^-35"),
         ({"epsilon": 88}, ValueError, "below 88 .*; got 88"),
         ({"epsilon": LogRatio(10**39)}, ValueError, "below 88"),
         ({"epsilon": -1}, ValueError, "epsilon must be >= 0"),

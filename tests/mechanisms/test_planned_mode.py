@@ -326,7 +326,7 @@ def test_copies_and_what_is_shown() -> None:
     assert (copy.weights, copy.failure, copy._scores) == (selection.weights, selection.failure, selection._scores)
     assert (selection.neighbors, selection.n_users, selection.n_items) == ("replace", 28, 2**20)
     # Nothing is stated but epsilon: there is no bounded range.
-    assert selection.cost == PrivacyCost(1)
+    assert selection.cost == PrivacyCost(1, neighbors="replace")
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -38,10 +38,10 @@ def test_twenty_selections_in_a_ledger_in_rho() -> None:
     assert twenty(bounded.cost) == F(1, 10)
     assert twenty(PermuteAndFlip(epsilon="1/5", sensitivity=1).cost) == F(2, 5)
     # One direction: the premise is not that of replaced users, and nothing but epsilon is stated.
-    assert ExponentialMechanism(epsilon="1/5", sensitivity=1, monotone=True).cost == PrivacyCost("1/5")
+    assert ExponentialMechanism(epsilon="1/5", sensitivity=1, monotone=True).cost.pair() == (F(1, 5), 0)
     pure = [PurePrivateMode(epsilon="1/5", n_items=9, mechanism=m).cost for m in ("exponential", "permute-and-flip")]
     assert [twenty(cost) for cost in pure] == [F(1, 10), F(2, 5)]
-    assert PurePrivateMode(epsilon="1/5", n_items=9, neighbors="add-remove").cost == PrivacyCost("1/5")
+    assert PurePrivateMode(epsilon="1/5", n_items=9, neighbors="add-remove").cost.pair() == (F(1, 5), 0)
 
 
 def lost(n_items: int, n: int, agreement: Fraction, flip: Fraction) -> Fraction:
@@ -102,7 +102,7 @@ def test_the_most_frequent_item_by_coins(neighbors: Any) -> None:
     assert choice.pmf({0: 2, 2: 5, None: 3}).weights == by_hand.pmf([2, 0, 5]).weights
     assert choice.probability(1, {0: 2, 2: 5}) == by_hand.pmf([2, 0, 5]).fractions()[1]
     assert choice.certified_epsilon == by_hand.certified_epsilon <= 1
-    assert choice.cost == PrivacyCost(1)
+    assert choice.cost == PrivacyCost(1, neighbors=neighbors)
     assert choice.accuracy("0.01") < PurePrivateMode(epsilon=1, n_items=3, neighbors=neighbors).accuracy("0.01")
     with pytest.warns(InsecureRandomnessWarning):
         assert choice.release([2] * 500, random_state=1) == 2

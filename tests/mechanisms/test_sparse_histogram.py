@@ -645,3 +645,11 @@ def test_listed_keys_are_always_shown() -> None:
         made.sample({"x": 3}, [{}], listed="x")
     with pytest.raises(ValueError, match="least <= largest"):
         SparseHistogram(max_keys=1, threshold=2, epsilon=1, scale=1).pmf({"x": 1}, listed=["x"])
+
+
+@pytest.mark.parametrize("method", ["auto", "laplace", "gaussian"])
+@pytest.mark.parametrize("delta", ["1e-300", "1e-40", "1e-30"])
+def test_what_is_advised_for_a_tiny_delta_helps(delta: str, method: str) -> None:
+    with pytest.raises(ValueError, match="take a larger delta, such as 1e-19: at any epsilon"):
+        SparseHistogram.calibrated(1, delta, max_keys=3, method=method)
+    assert SparseHistogram.calibrated(1, "1e-19", max_keys=3, method=method).certified_delta <= Fraction(1, 10**19)

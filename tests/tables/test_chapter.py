@@ -42,4 +42,4 @@ def test_programs_run(convert: Callable[[Any], Any], tmp_path: Path, monkeypatch
     assert [line.split(" | ")[0] for line in card.splitlines() if re.match(r"\| \d \| ", line)] == [
         f"| {place}" for place in range(1, 10)
     ]
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "panel.ledger"]

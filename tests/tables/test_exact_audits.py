@@ -181,6 +181,29 @@ def test_keys_that_are_known_in_part(asked: str, max_keys: int, neighbors: Any) 
     assert not audited(meant, replace(noise, keyed=lower), neighbors, epsilon, delta, **size)
 
 
+@pytest.mark.parametrize("asked", ["sum", "two sums", "weighted"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_totals_of_unknown_keys_in_steps(asked: str, neighbors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their sums are rounded before wide noise, too; where every group is shown, less noise of them is not enough."""
+    monkeypatch.setattr(noise_module, "LARGEST_LAPLACE", 1)
+    meant = compiled(Query().group_by("town", max_keys=1).agg(**STEPPED[asked]), UNKNOWN, largest=4)
+    epsilon, delta = LogRatio(2), F(1, 5)
+    noise = allot(meant, neighbors, budget_of(epsilon, delta))
+    assert noise.keyed is not None
+    assert noise.keyed.sparse is not None
+    assert noise.keyed.steps[0] == 1
+    assert max(noise.keyed.steps) > 1
+    assert audited(meant, noise, neighbors, epsilon, delta, n_users=1, rows=2)
+    if asked != "sum":
+        return
+    shown = low_threshold(noise.keyed.sparse)
+    wide, claimed = replace(noise.keyed, sparse=shown), shown.delta(epsilon)
+    assert audited(meant, replace(noise, keyed=wide), neighbors, epsilon, claimed, n_users=2, rows=1)
+    users, *others = noise.keyed.noise
+    less = replace(wide, noise=(users, *((one, halved(halved(halved(each)))) for one, each in others)))
+    assert not audited(meant, replace(noise, keyed=less), neighbors, epsilon, claimed, n_users=2, rows=1)
+
+
 def low_threshold(sparse: SparseHistogram) -> SparseHistogram:
     """The same with the threshold 1."""
     arguments = {**sparse._arguments, "threshold": 1}

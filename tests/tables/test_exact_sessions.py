@@ -147,7 +147,7 @@ def test_keys_alone(method: str) -> None:
     people = session(OPEN)
     query = Query().group_by("town", max_keys=2).keys_only(method)
     cost = people.plan(query, epsilon="1/2").cost
-    union = people.plan(query, epsilon="1/2").noise.union
+    union = people.plan(query, epsilon="1/2").noise.finder
     assert union is not None
     assert cost.mu2 is not None
     assert cost.mu2 >= sum(F(union.weight**2) / (variance - 4) for variance, _ in union.rounds)
@@ -185,8 +185,7 @@ def test_what_would_overspend_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     def read(*_: Any, **__: Any) -> Any:
         raise AssertionError("a row was read")
 
-    monkeypatch.setattr("userdp.tables.session.add_up", read)
-    monkeypatch.setattr("userdp.tables.session.keys_of_users", read)
+    monkeypatch.setattr(type(people._table), "batches", read)
     spent = people.ledger.spent
     for call in (
         lambda: people.release(query, epsilon="1/2"),
@@ -277,7 +276,7 @@ def test_keys_alone_beside_a_large_epsilon(composition: str, method: str) -> Non
         assert spent["rho"] == epsilon**2 / 2
     assert 0 < delta == spent["delta"] <= people.ledger.limits["delta"]  # type: ignore[operator]
     # Of one user, alone in one group or in two: how likely a group is shown, by normal tails.
-    union = people.plan(query, epsilon=20).noise.union
+    union = people.plan(query, epsilon=20).noise.finder
     assert union is not None
     assert union.is_private(epsilon, delta)
     shown = [

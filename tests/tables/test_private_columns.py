@@ -155,7 +155,7 @@ def test_whoever_stops_a_release_stops_it(monkeypatch: pytest.MonkeyPatch) -> No
     def stopped(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("userdp.tables.session.add_up", stopped)
+    monkeypatch.setattr(type(people._table), "batches", stopped)
     with pytest.raises(KeyboardInterrupt):
         people.release(Query().agg(people=count_users()))
     assert people.remaining()["epsilon"] == 0

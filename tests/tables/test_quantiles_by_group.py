@@ -156,7 +156,7 @@ def test_known_keys(setting: Any, neighbors: Any, monkeypatch: pytest.MonkeyPatc
     schema = Schema(town=category(["a", "b"]), x=integer(0, top))
     meant = compiled(Query().group_by("town", max_keys=max_keys).agg(**asked), schema)
     noise = allot(meant, neighbors, Budget("basic", F(epsilon), F(0)))
-    assert noise.cost == PrivacyCost(F(epsilon))
+    assert noise.cost == PrivacyCost(F(epsilon), neighbors=neighbors)
     for each, holds in ((noise, True), (spoilt(noise, less[neighbors]), False)):
         algorithm = TableAlgorithm(meant, each, schema, n_users=users)
         report = audit_user_level(
@@ -192,7 +192,7 @@ def test_unknown_keys(neighbors: Any) -> None:
     noise = allot(meant, neighbors, Budget("basic", epsilon, delta))
     assert noise.keyed is not None
     assert noise.keyed.sparse is not None
-    assert noise.cost == PrivacyCost(epsilon, delta)
+    assert noise.cost == PrivacyCost(epsilon, delta, neighbors=neighbors)
     size: dict[str, int] = {"n_users": 2, "rows": 1}
     assert audited(meant, noise, neighbors, epsilon, delta, **size)
     assert not audited(meant, spoilt(noise, 8), neighbors, epsilon, delta, **size)

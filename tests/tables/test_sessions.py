@@ -595,3 +595,25 @@ def test_functions_of_users() -> None:
     release = people.release(query)
     assert abs(release.column("n")[0] - N / 2) < 40
     assert abs(release.column("more")[0] - 10) < 1
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "exact"])
+def test_ten_tenths_are_the_whole(composition: str) -> None:
+    """Shares of what there is, given as floats, use it up, and the eleventh is refused by numbers that differ."""
+    people = session(epsilon=1, delta=1e-5, composition=composition) if composition != "basic" else session(epsilon=1)
+    currency = {"basic": "epsilon", "zcdp": "rho", "exact": "mu2"}[composition]
+    query = people.query().agg(n=count_users())
+    if composition == "basic":
+        for _ in range(10):
+            people.release(query, epsilon=0.1)
+        assert people.remaining()["epsilon"] == 0
+        with pytest.raises(PrivacyBudgetError, match=r"needs epsilon 0\.1, and 0 is left"):
+            people.release(query, epsilon=0.1)
+    else:
+        spent = people.plan(query, **{currency: 0.001}).cost
+        assert getattr(spent, currency) <= Fraction(1, 1000)
+    left = people.remaining()[currency]
+    with pytest.raises(PrivacyBudgetError) as caught:
+        people.release(query, **{currency: left + Fraction(1, 10**20)})
+    needed, rest = re.findall(r"([\d.e+-]+), and ([\d.e+-]+) is left", str(caught.value))[0]
+    assert needed != rest

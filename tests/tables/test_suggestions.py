@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.runtime import source_of
 from userdp.tables import Query, Schema, Session, category, count_rows, count_users, integer, mean, number
 from userdp.tables.audits import merged
+from userdp.tables.compiled import compiled
 from userdp.tables.noise import Budget
 from userdp.tables.reading import table_of
 from userdp.tables.rows import UserColumns, add_up
@@ -65,6 +67,18 @@ def test_users_above_are_counted() -> None:
     assert list(counts) == [
         sum(sum(round(paid / 2) for paid in user) > candidate for user in world) for candidate in search.candidates
     ]
+
+
+def test_users_above_are_counted_where_sums_of_totals_are_beyond_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,000 users of 2**53 have 2**64.5 together: both sums of clamped totals were 2**63 - 1, and nobody was above."""
+    monkeypatch.setattr("userdp.tables.suggestions.compiled", partial(compiled, largest=2**53))
+    schema = Schema(paid=integer(0, 2**53 - 1))
+    search = search_of(Query().agg(total=tables.sum("paid", max_total=2**53 - 2)), schema)
+    frame = pd.DataFrame({"who": range(4000), "paid": [2**63 - 1] * 3000 + [2**51] * 1000})
+    sums = add_up(search.query, table_of(frame), UserColumns(("who",)), schema, memory=2**26, directory=None)
+    want = [3000 + 1000 * (candidate < 2**51) for candidate in search.candidates]
+    assert search.users_above(sums).tolist() == want
+    assert search.users_between(sums).sum() == 4000 - 1000 * (search.candidates[0] >= 2**51)
 
 
 def test_candidates_are_public() -> None:
@@ -133,7 +147,7 @@ def test_the_law_of_noisy_bins_keeps_the_promise(neighbors: Any, composition: st
     elif composition == "exact":
         budget = Budget(composition, None, F(0), mu2=largest_mu2(1, delta) * F(999, 1000))
     noise = noise_of(search, neighbors, budget)
-    assert noise.cost == (noise.cost if gaussian else PrivacyCost(rational_below(epsilon)))
+    assert gaussian or noise.cost == PrivacyCost(rational_below(epsilon), neighbors=neighbors)
     if gaussian:
         moved = 1 if neighbors == "add-remove" else 2
         variance = noise.noise.sigma_squared  # type: ignore[union-attr]
@@ -201,7 +215,7 @@ def test_the_choice_is_charged_and_near_the_data() -> None:
     with pytest.warns(InsecureRandomnessWarning):
         suggestion = people.suggest_bound(people.query().agg(rows=count_rows(4096)), epsilon=1, then=1, random_state=0)
     assert 4 <= suggestion.bound <= 16
-    assert suggestion.cost == PrivacyCost(1)
+    assert suggestion.cost == PrivacyCost(1, neighbors="add-remove")
     assert people.remaining()["epsilon"] == 2
     release = people.release(people.query().agg(rows=count_rows(suggestion.bound)), epsilon=1)
     assert release.cost.epsilon == 1

@@ -1,7 +1,7 @@
 """Accounting: what several releases on the same users cost together, certified.
 
 Every function takes privacy parameters exactly and returns numbers that are exact where the mathematics stays rational,
-and rounded toward less privacy claimed where it does not. Neighbors are replace-one, of users or of records.
+and rounded toward less privacy claimed where it does not. Costs and losses say for which neighbors they are.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from userdp.accounting.losses import (
     DiscreteLaplaceLoss,
     FixedSampleGaussianLoss,
     GaussianLoss,
-    Neighbors,
+    LaplaceLoss,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -26,11 +26,12 @@ from userdp.accounting.refinement import FIRST_CERTIFIED, Refined, targets
 from userdp.checker.compositions import bound_of
 from userdp.checker.values import Problem
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import Neighbors, PrivacyLevel
 from userdp.exceptions import BudgetError
 from userdp.report.composition import (
     CertifiedRelease,
     CompositionCertificate,
+    ContinuousLaplaceRelease,
     DiscreteGaussianRelease,
     FixedSampleGaussianRelease,
     GaussianRelease,
@@ -60,6 +61,8 @@ def release_of(part: ReleaseLoss, count: int) -> CertifiedRelease:
         return DiscreteGaussianRelease(count=count, sigma_squared=part.sigma_squared, shift=part.shift)
     if isinstance(part, BoundedRangeLoss):
         return RangeRelease(count=count, range=part.range)
+    if isinstance(part, LaplaceLoss):
+        return ContinuousLaplaceRelease(count=count, epsilon=part.epsilon)
     if isinstance(part, GaussianLoss):
         return GaussianRelease(count=count, mu_squared=part.mu_squared)
     if isinstance(part, SampledGaussianLoss):
@@ -82,7 +85,7 @@ class _Answer(NamedTuple):
 
 def certified(
     composition: Refined,
-    neighbors: Neighbors,
+    neighbors: Neighbors | None,
     epsilon: PrivacyLevel | None,
     delta: Fraction | None,
     max_terms: int,
@@ -161,19 +164,22 @@ def _answer(
     """What the core says at epsilon, or at the least one for the target, on a grid of 1 / steps."""
     composed = composition._both(lambda backwards: composition._composed(backwards, target, steps, max_terms))
     on_lattice = composed[0].on_lattice
-    if epsilon is None and not target:
-        found = composition._both(lambda backwards: composition._epsilon(target, backwards, Fraction(1), max_terms))
-        return _Answer(_claimed(max(upper for _, upper in found)), on_lattice, target, True)
+    ends = composition._both(composition._end)
     if epsilon is None:
-        return _Answer(_claimed(max(order.epsilon(target)[1] for order in composed)), on_lattice, target, True)
+        # From the largest losses on delta is the mass at infinity, which a grid rounds up.
+        last = [end.largest[1] if end and end.infinity[1] <= target else math.inf for end in ends]
+        found = [order.epsilon(target)[1] if target else math.inf for order in composed]
+        return _Answer(_claimed(max(map(min, found, last))), on_lattice, target, True)
     bounds = [order.delta(core_level(epsilon)) for order in composed]
+    inside = [end.infinity if end and end.is_at_most(epsilon) else None for end in ends]
+    bounds = [known or found for known, found in zip(inside, bounds, strict=True)]
     lower, upper = max(low for low, _ in bounds), max(high for _, high in bounds)
     if delta is not None and lower > delta:
         raise ValueError(
             f"epsilon and delta={float(delta):.6g} are not what the releases have together: their delta there is at "
             f"least {float(lower):.6g}"
         )
-    deep = all(order.charge * 2**30 <= upper for order in composed)
+    deep = None not in inside or all(order.charge * 2**30 <= upper for order in composed)
     return _Answer(epsilon, on_lattice, upper, deep)
 
 

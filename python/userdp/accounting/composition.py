@@ -28,6 +28,7 @@ from userdp.exact.numbers import (
     Epsilon,
     LogRatio,
     PrivacyLevel,
+    agreed_neighbors,
     check_count,
     parse_delta,
     parse_level,
@@ -95,7 +96,8 @@ def compose_basic(*costs: PrivacyCost) -> PrivacyCost:
         distance = max(distance, sum((cost.distance for cost in costs), Fraction(0)))
         added = max(added, sum((cost.added_delta for cost in costs), Fraction(0)))
     far, beside = min(Fraction(1), distance), min(Fraction(1), added)
-    return PrivacyCost(epsilon, delta or 0, rho, far, mu2=mu2, added_delta=beside)
+    relation = agreed_neighbors((cost.neighbors for cost in costs), "costs")
+    return PrivacyCost(epsilon, delta or 0, rho, far, mu2=mu2, added_delta=beside, neighbors=relation)
 
 
 def level_sum(epsilons: Iterable[Epsilon]) -> PrivacyLevel:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from userdp.accounting.zcdp import bounded_range_to_zcdp, parse_rho, pure_to_zcdp
-from userdp.exact.epsilon import as_epsilon, at_most, shortened, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, PrivacyLevel, parse_delta, parse_level
+from userdp.exact.epsilon import as_epsilon, at_most, enclosure, epsilon_above, is_rational, shortened, value_enclosure
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    LogRatio,
+    Neighbors,
+    PrivacyLevel,
+    check_neighbors,
+    parse_delta,
+    parse_level,
+    stated_neighbors,
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -37,6 +47,9 @@ class PrivacyCost:
         as those of a rho-zCDP mechanism, or of one that N(0, 1) and N(mu, 1) dominate, up to `distance`. So it is for a
         threshold on keys that only one user has (`SparseHistogram`). It is no distance: no rho-zCDP mechanism need be
         near.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets all of this holds: a user replaced, or a user added or removed. None is not
+        stated: whoever spends the cost in a ledger says that it is about the ledger's.
 
     Attributes
     ----------
@@ -44,6 +57,7 @@ class PrivacyCost:
         Exactly as given; an epsilon that is not given is `bounded_range`.
     delta, distance, added_delta : Fraction
     rho, mu2 : Fraction or None
+    neighbors : str or None
 
     Notes
     -----
@@ -71,6 +85,7 @@ class PrivacyCost:
     bounded_range: Fraction | LogRatio | None
     mu2: Fraction | None
     added_delta: Fraction
+    neighbors: Neighbors | None
 
     def __init__(
         self,
@@ -81,6 +96,7 @@ class PrivacyCost:
         bounded_range: Epsilon | None = None,
         mu2: Delta | None = None,
         added_delta: Delta = 0,
+        neighbors: Neighbors | None = None,
     ) -> None:
         span = None if bounded_range is None else as_epsilon(parse_level(bounded_range, "bounded_range"))
         exact = span if epsilon is None else as_epsilon(parse_level(epsilon))
@@ -101,6 +117,7 @@ class PrivacyCost:
         object.__setattr__(self, "bounded_range", span)
         object.__setattr__(self, "mu2", None if mu2 is None else parse_rho(mu2, "mu2"))
         object.__setattr__(self, "added_delta", beside)
+        object.__setattr__(self, "neighbors", stated_neighbors(neighbors))
 
     def zcdp(self) -> tuple[Fraction, Fraction, Fraction]:
         """The release in zCDP: the smallest rho that is known, without a delta beside it if there is one such.
@@ -139,9 +156,62 @@ class PrivacyCost:
             return self.bounded_range, Fraction(0)
         return self.epsilon, self.delta
 
+    def for_neighbors(self, neighbors: Neighbors) -> PrivacyCost:
+        """What the release costs for another neighbor relation.
+
+        Parameters
+        ----------
+        neighbors : {"replace", "add-remove"}
+            Of the cost that is returned.
+
+        Returns
+        -------
+        PrivacyCost
+            For "replace", from a cost for "add-remove": (2 epsilon, (1 + e^epsilon) delta), 4 rho, 4 mu2 and twice the
+            bounded range, since to replace a user is to remove one and to add one. Rho and mu2 beside an `added_delta`
+            are left out, and rho beside a distance.
+
+        Raises
+        ------
+        ValueError
+            Where the relation is not stated; for "add-remove", from a cost for "replace", which says nothing of it; and
+            where nothing is left.
+
+        Notes
+        -----
+        The release must be private for "add-remove" on the dataset in between too, which has a user less. Proof:
+        docs/proofs/composition.md, section 6.
+
+        Examples
+        --------
+        >>> PrivacyCost(1, neighbors="add-remove").for_neighbors("replace")
+        PrivacyCost(epsilon=Fraction(2, 1), neighbors='replace')
+        """
+        if check_neighbors(neighbors) == self.neighbors:
+            return self
+        if self.neighbors is None:
+            raise ValueError("the cost does not say for which neighbors it is: make it with neighbors=")
+        if neighbors == "add-remove":
+            raise ValueError(
+                "neighbors: what replacing a user costs says nothing of adding or removing one; got 'add-remove'"
+            )
+        span, mu2 = self.bounded_range, None if self.added_delta else self.mu2
+        # A distance that is of two neighbors only says nothing of a chain; that beside a mu2 is of every dataset.
+        rho = None if self.added_delta or self.distance else self.rho
+        if self.epsilon is None and mu2 is None and rho is None:
+            raise ValueError(f"{self!r} says nothing of replacing a user: it needs an epsilon")
+        return PrivacyCost(
+            None if self.epsilon is None else _twice(self.epsilon),
+            _delta_of_two(self.epsilon, self.delta) if self.delta and self.epsilon is not None else 0,
+            None if rho is None else 4 * rho,
+            0 if mu2 is None else self.distance,
+            None if span is None else _twice(span),
+            None if mu2 is None else 4 * mu2,
+            neighbors=neighbors,
+        )
+
     def __repr__(self) -> str:
-        names = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta")
-        given = {name: getattr(self, name) for name in names}
+        given = {name: getattr(self, name) for name in FIELDS}
         if self.epsilon == self.bounded_range:
             del given["epsilon"]
         always = ("epsilon", "rho", "bounded_range", "mu2")
@@ -149,18 +219,28 @@ class PrivacyCost:
         return f"PrivacyCost({', '.join(named)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (
-            self.epsilon,
-            self.delta,
-            self.rho,
-            self.distance,
-            self.bounded_range,
-            self.mu2,
-            self.added_delta,
-        )
+        return type(self), tuple(getattr(self, name) for name in FIELDS)
+
+
+def _twice(epsilon: Fraction | LogRatio) -> Fraction | LogRatio:
+    return 2 * epsilon if isinstance(epsilon, Fraction) else LogRatio(epsilon.numerator**2, epsilon.denominator**2)
+
+
+def _delta_of_two(epsilon: Fraction | LogRatio, delta: Fraction) -> Fraction:
+    """At or above (1 + e^epsilon) delta."""
+    level = parse_level(epsilon)
+    if level.exponent >= 2**10:
+        return Fraction(1)
+    of_two = (1 + enclosure(level, "epsilon")[1]) * delta
+    return min(of_two if is_rational(level) else shortened(of_two, up=True), Fraction(1))
+
+
+FIELDS = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta", "neighbors")
+"""Of a cost, in the order of its arguments."""
 
 
 Composition: TypeAlias = Literal["basic", "zcdp", "exact"]
+Amount: TypeAlias = "Fraction | LogRatio"
 Amounts: TypeAlias = "Mapping[str, PrivacyLevel]"
 """By name; a number x is the level e^x, so that sums with logarithms of fractions stay exact."""
 
@@ -208,3 +288,26 @@ def _in_rho(cost: PrivacyCost) -> Amounts:
 
 CHARGES: Mapping[str, Callable[[PrivacyCost], Amounts]] = {"basic": _in_epsilon, "zcdp": _in_rho}
 """What a cost takes of each thing that is counted, by the kind of composition; "exact" has slots besides."""
+
+
+class ShownAmounts(Mapping[str, "Fraction | LogRatio"]):
+    """Amounts by currency: exact, and in a few digits where they are printed."""
+
+    def __init__(self, amounts: Mapping[str, Amount]) -> None:
+        self._amounts = dict(amounts)
+
+    def __getitem__(self, name: str) -> Amount:
+        return self._amounts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._amounts)
+
+    def __len__(self) -> int:
+        return len(self._amounts)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name!r}: {float(parse_level(self[name])):.6g}" for name in self) + "}"
+
+
+def shown_amounts(amounts: Amounts) -> Mapping[str, Amount]:
+    return ShownAmounts({name: epsilon_above(level) for name, level in amounts.items()})

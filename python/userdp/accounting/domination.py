@@ -19,10 +19,12 @@ from userdp.accounting.losses import (
     DiscreteLaplaceLoss,
     FixedSampleGaussianLoss,
     GaussianLoss,
+    LaplaceLoss,
     PairLoss,
     PureLoss,
     ReleaseLoss,
     SampledGaussianLoss,
+    power,
 )
 from userdp.accounting.refinement import Parts, Refined
 from userdp.accounting.zcdp import bounded_range_to_mu2
@@ -77,6 +79,8 @@ def release_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
         return True
     if isinstance(above, BoundedRangeLoss):
         return _range_dominates(above.range, below)
+    if isinstance(above, LaplaceLoss) and isinstance(below, LaplaceLoss):
+        return _decided(below.epsilon, above.epsilon)
     if isinstance(above, (GaussianLoss, SampledGaussianLoss, FixedSampleGaussianLoss)):
         return _gaussian_dominates(above, below)
     if isinstance(above, DiscreteGaussianLoss) and isinstance(below, DiscreteGaussianLoss):
@@ -118,7 +122,7 @@ def _range_dominates(width: PrivacyLevel, below: ReleaseLoss) -> bool | None:
     if isinstance(below, (BoundedRangeLoss, PureLoss)):
         # Of (epsilon, 0)-DP nothing else is below: at E = 1 the curves are tanh(width / 4) and tanh(epsilon / 2).
         return _decided(span, width)
-    if isinstance(below, PairLoss) and below.end()[0]:
+    if isinstance(below, PairLoss) and _infinite(below):
         return False
     if _decided(span, width):
         return True
@@ -131,10 +135,12 @@ def _span(part: ReleaseLoss) -> PrivacyLevel | None:
     if isinstance(part, BoundedRangeLoss):
         return part.range
     if isinstance(part, PureLoss):
-        return None if part.delta else _power(part.epsilon, 2)
+        return None if part.delta else power(part.epsilon, 2)
+    if isinstance(part, LaplaceLoss):
+        return power(part.epsilon, 2)
     if isinstance(part, DiscreteLaplaceLoss):
-        return _power(part.rate, 2 * part.shift)
-    if not isinstance(part, PairLoss) or part.end()[0]:
+        return power(part.rate, 2 * part.shift)
+    if not isinstance(part, PairLoss) or _infinite(part):
         return None
     total_p, total_q = sum(part.p), sum(part.q)
     ratios = [Fraction(x * total_q, y * total_p) for x, y in zip(part.p, part.q, strict=True) if x and y]
@@ -159,10 +165,8 @@ def _gaussian_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:
     return True if same and not isinstance(below, GaussianLoss) and above.rate >= below.rate else None
 
 
-def _power(level: PrivacyLevel, times: int) -> PrivacyLevel | None:
-    if level.ratio.numerator.bit_length() * times > 2**20:
-        return None
-    return PrivacyLevel(level.ratio**times, level.exponent * times)
+def _infinite(pair: PairLoss) -> bool:
+    return any(pair.end(backwards)[0] for backwards in (False, True))
 
 
 def _decided(level: PrivacyLevel | None, limit: PrivacyLevel) -> bool | None:

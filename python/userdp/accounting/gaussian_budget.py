@@ -11,17 +11,16 @@ from userdp import _core
 from userdp.accounting.calibration import RESULT_BITS, largest_within
 from userdp.accounting.losses import MOST_MU_SQUARED
 from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution
-from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho
+from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho, parse_rho
 from userdp.checker.enclosures import Normal, exponential
 from userdp.checker.releases import NoiseCurve
-from userdp.exact.epsilon import LEAST_BOUND, as_epsilon, core_level, ln_float, shortened, value_enclosure
+from userdp.exact.epsilon import LEAST_BOUND, core_level, ln_float, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     PrivacyLevel,
     check_count,
     parse_delta,
-    parse_exact,
     parse_level,
     short_repr,
 )
@@ -76,7 +75,7 @@ def gaussian_delta(mu2: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Frac
     >>> float(gaussian_delta("0.056", 1))  # doctest: +ELLIPSIS
     9.946...e-07
     """
-    exact, level = _mu2(mu2), parse_level(epsilon)
+    exact, level = parse_rho(mu2, "mu2"), parse_level(epsilon)
     far = distance_cost(level, parse_delta(distance, "distance"))
     return min(Fraction(1), _curve(exact, _within_reach(level)) + far)
 
@@ -153,13 +152,6 @@ def largest_mu2(
     return _beside(PrivacyLossDistribution.composed(listed), level, lower, left)
 
 
-def _mu2(value: Delta) -> Fraction:
-    mu2 = parse_exact(value, "mu2", "a non-negative float, int, Fraction or decimal string")
-    if mu2 < 0:
-        raise ValueError(f"mu2 must be >= 0; got {short_repr(value)}")
-    return mu2
-
-
 def _within_reach(level: PrivacyLevel) -> Fraction:
     """Epsilon, or just below it."""
     lower = value_enclosure(level)[0]
@@ -233,7 +225,7 @@ def _largest(epsilon: Fraction, delta: Fraction) -> Fraction:
 @lru_cache(maxsize=256)
 def _beside(slots: PrivacyLossDistribution, level: PrivacyLevel, lower: Fraction, delta: Fraction) -> Fraction:
     """The largest mu2 beside slots, on finer and finer grids until they give the same."""
-    if slots.is_private(as_epsilon(level), delta) is False:
+    if slots._verdict(level, delta, MAX_TERMS) is False:
         raise ValueError(f"slots alone cost more than the {float(delta):.3g} of delta that is left for them")
     most = min(_largest(lower, delta), Fraction(MOST_MU_SQUARED))
     best, proposed, steps, slope = Fraction(0), most, 0, 4.0

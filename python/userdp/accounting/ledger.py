@@ -6,14 +6,25 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from userdp.accounting.budget_hook import charging
-from userdp.accounting.cost import CHARGES, Amounts, Composition, PrivacyCost, added, within
+from userdp.accounting.cost import (
+    CHARGES,
+    FIELDS,
+    Amount,
+    Amounts,
+    Composition,
+    PrivacyCost,
+    ShownAmounts,
+    added,
+    shown_amounts,
+    within,
+)
+from userdp.accounting.ledger_files import KIND, LedgerInFile
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.slots import (
     Gaussian,
@@ -30,15 +41,17 @@ from userdp.accounting.slots import (
     what_would_do,
 )
 from userdp.accounting.zcdp import distance_cost, largest_rho, zcdp_delta
-from userdp.display import Fact, Section, Shown, Table
-from userdp.display.numbers import level_text, number_text
+from userdp.display import Fact, Section, Table
+from userdp.display.numbers import apart, level_text, number_text
 from userdp.exact.encoding import fraction_text, read_fraction
-from userdp.exact.epsilon import as_epsilon, enclosure, epsilon_above, shortened, value_enclosure
+from userdp.exact.epsilon import as_epsilon, enclosure, rational_below, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
     PrivacyLevel,
+    agreed_neighbors,
+    check_neighbors,
     is_integer,
     nonzero_level,
     parse_delta,
@@ -47,12 +60,9 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import PrivacyBudgetError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 WIDTH = 11
-_COST = ("epsilon", "delta", "rho", "distance", "bounded_range", "mu2", "added_delta")
 _PROMISE = ("epsilon", "delta", "composition", "unit", "neighbors")
-
-Amount: TypeAlias = "Fraction | LogRatio"
 
 
 class _Spending(NamedTuple):
@@ -67,7 +77,7 @@ def _read(text: str) -> tuple[dict[str, Any], Amounts, list[_Spending], list[int
     """The arguments, limits and entries of what `to_json` wrote, and how many slots of each kind are used."""
     try:
         content = json.loads(text)
-        if content["userdp"] != "privacy ledger" or content["schema_version"] != SCHEMA_VERSION:
+        if content["userdp"] != KIND or content["schema_version"] != SCHEMA_VERSION:
             raise ValueError("not a ledger of this version")
         arguments = {name: content[name] for name in _PROMISE}
         arguments |= {"epsilon": _amount(content["epsilon"]), "delta": _amount(content["delta"])}
@@ -79,15 +89,15 @@ def _read(text: str) -> tuple[dict[str, Any], Amounts, list[_Spending], list[int
             slots = [(read_loss(slot["loss"]), slot["count"]) for slot in content["slots"]]
             arguments |= {"slots": slots, "gaussian": limits["mu2"]}
             used = [slot["used"] for slot in content["slots"]]
-        entries = [_spending(entry, content) for entry in content["entries"]]
+        entries = [_spending(entry, content["composition"]) for entry in content["entries"]]
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"the text is not a ledger as to_json writes it: {error}") from None
     return arguments, {name: parse_level(value) for name, value in limits.items()}, entries, used
 
 
-def _spending(entry: Mapping[str, Any], content: Mapping[str, Any]) -> _Spending:
+def _spending(entry: Mapping[str, Any], composition: str) -> _Spending:
     name, slot = str(entry["name"]), None
-    if content["composition"] == "exact":
+    if composition == "exact":
         slot = entry["slot"]
         if "loss" in entry:
             return _Spending(name, read_loss(entry["loss"]), slot)
@@ -95,7 +105,8 @@ def _spending(entry: Mapping[str, Any], content: Mapping[str, Any]) -> _Spending
 
 
 def _cost(content: Mapping[str, Any]) -> PrivacyCost:
-    given = {name: None if content[name] is None else _amount(content[name]) for name in _COST}
+    words = {name: content[name] for name in FIELDS}
+    given = {name: word if word is None or name == "neighbors" else _amount(word) for name, word in words.items()}
     return PrivacyCost(**given)  # type: ignore[arg-type]
 
 
@@ -170,10 +181,6 @@ def keeps_promise(ledger: PrivacyLedger, limits: Amounts) -> bool:
     return zcdp_delta(rho, ledger.epsilon, distance=distance) + beside <= ledger.delta
 
 
-def shown_amounts(amounts: Amounts) -> Mapping[str, Amount]:
-    return MappingProxyType({name: epsilon_above(level) for name, level in amounts.items()})
-
-
 def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
     """What is left, rounded down where it is not a fraction or the logarithm of one."""
     left = PrivacyLevel(limit.ratio / spent.ratio, limit.exponent - spent.exponent)
@@ -187,7 +194,6 @@ def difference(limit: PrivacyLevel, spent: PrivacyLevel) -> Amount:
 Estimator = TypeVar("Estimator")
 
 COMPOSITIONS = (*CHARGES, "exact")
-NEIGHBORS = ("replace", "add-remove")
 UNITS = ("user", "record")
 
 
@@ -233,9 +239,10 @@ class _Line(NamedTuple):
     name: str
     amounts: Mapping[str, Amount]
     slot: int | None = None
+    neighbors: str = ""
 
 
-class PrivacyLedger(Shown):
+class PrivacyLedger(LedgerInFile):
     """Accounts for several fits and releases on the same users, and refuses the one that would overspend.
 
     The promise is fixed first: everything that is spent through the ledger is together (epsilon, delta)-DP. What comes
@@ -281,9 +288,9 @@ class PrivacyLedger(Shown):
     -----
     Nothing here looks at data: costs are public. A release counts from the moment it is allowed, whether or not it
     comes to an end. Ledgers cannot be copied or pickled, nor spent from in a forked process, as each copy would allow
-    all that is left once more; `to_json` is for keeping one, and keeping it from being used twice is up to you. So is
-    one ledger for each group of users: releases on users of whom none is in two groups do not add up, and need a
-    ledger each.
+    all that is left once more. `create` makes one in a file, for programs that end and for several at once; what
+    `to_json` writes may be read twice, and to prevent that is up to you. So is one ledger for each group of users:
+    releases on users of whom none is in two groups do not add up, and need a ledger each.
 
     **Why it holds.** Costs that add up below limits that were fixed in advance are a privacy filter, for pure and
     approximate DP (Rogers, Roth, Ullman and Vadhan 2016; Whitehouse, Ramdas, Rogers and Wu 2023) and for zCDP (Feldman
@@ -307,7 +314,7 @@ class PrivacyLedger(Shown):
     user is on the same side in all releases. Only the limits are promised: `spent` is what was counted, and there is no
     (epsilon, delta) of what was spent so far.
 
-    Sums are exact: three times 0.1 as a float is more than 0.3 as a float. Write ``"0.1"`` or a Fraction.
+    Sums are exact, and a float is the shortest decimal that it prints as: ten times 0.1 are 1.
 
     Examples
     --------
@@ -351,10 +358,10 @@ class PrivacyLedger(Shown):
         for name, value, accepted in (
             ("composition", composition, COMPOSITIONS),
             ("unit", unit, UNITS),
-            ("neighbors", neighbors, NEIGHBORS),
         ):
             if value not in accepted:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {short_repr(value)}")
+        check_neighbors(neighbors)
         beside = parse_delta(added_delta, "added_delta")
         kinds = kinds_of(slots, neighbors)
         if composition != "exact" and (kinds or not (isinstance(gaussian, str) and gaussian == "rest")):
@@ -385,6 +392,22 @@ class PrivacyLedger(Shown):
         self._lock = threading.Lock()
         self._process = os.getpid()
 
+    def _replay_text(self, text: str) -> None:
+        self._replay(_spending(json.loads(text), self.composition))
+
+    def _replay(self, spending: _Spending) -> None:
+        """Count an entry that was allowed before."""
+        cost, ways = self._ways(spending.item, spending.slot, None, None)
+        way = self._first(ways)
+        if way is None or way.slot != spending.slot:
+            raise ValueError(f"what is no entry of this ledger: its promise does not allow {short_repr(spending.name)}")
+        self._count(LedgerEntry(spending.name, cost, shown_amounts(way.charged), way.slot), way)
+
+    def _count(self, entry: LedgerEntry, way: _Way) -> None:
+        self._spent = added(self._spent, way.charged)
+        self._used = tuple(number + (place == way.slot) for place, number in enumerate(self._used))
+        self._entries.append(entry)
+
     @property
     def limits(self) -> Mapping[str, Amount]:
         """What may be spent in all."""
@@ -393,20 +416,20 @@ class PrivacyLedger(Shown):
     @property
     def slots(self) -> tuple[LedgerSlot, ...]:
         """The slots, with how many of each kind are used; none can be added."""
-        with self._lock:
+        with self._current():
             used = self._used
         return tuple(LedgerSlot(kind.loss, kind.count, number) for kind, number in zip(self._kinds, used, strict=True))
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """What was spent on, in order."""
-        with self._lock:
+        with self._current():
             return tuple(self._entries)
 
     @property
     def spent(self) -> Mapping[str, Amount]:
         """What is spent, by currency; exact, but rounded up where LogRatios and numbers were added."""
-        with self._lock:
+        with self._current():
             return shown_amounts(self._spent)
 
     def remaining(self) -> Mapping[str, Amount]:
@@ -419,9 +442,9 @@ class PrivacyLedger(Shown):
         >>> ledger.remaining()["epsilon"]
         Fraction(1, 4)
         """
-        with self._lock:
+        with self._current():
             spent = self._spent
-        return MappingProxyType({name: difference(limit, spent[name]) for name, limit in self._limits.items()})
+        return ShownAmounts({name: difference(limit, spent[name]) for name, limit in self._limits.items()})
 
     def can_spend(
         self,
@@ -433,7 +456,7 @@ class PrivacyLedger(Shown):
     ) -> bool:
         """Whether `spend` would allow this now. Raises what it raises for what never can be spent here."""
         _, ways = self._ways(item, slot, unit, neighbors)
-        with self._lock:
+        with self._current():
             way = self._first(ways)
             return self._alone is None and way is not None and (way.slot is None or not self._fits)
 
@@ -505,8 +528,11 @@ class PrivacyLedger(Shown):
                     "composition, which this ledger does not promise: a session needs a mu2, or composition='zcdp'"
                 )
         if os.getpid() != self._process:
-            raise RuntimeError("the ledger belongs to the process that made it: another one would spend the rest again")
-        with self._lock:
+            raise RuntimeError(
+                "the ledger belongs to the process that made it: another one would spend the rest again; "
+                "one that is in a file can be opened there"
+            )
+        with self._current():
             label = _label(name, item, len(self._entries) + 1)
             if self._alone is not None:
                 raise RuntimeError(
@@ -521,12 +547,13 @@ class PrivacyLedger(Shown):
                     f"{label} would take a slot while other fits have not ended, which is concurrent composition; "
                     "release it before them or after them"
                 )
+            entry = LedgerEntry(label, cost, shown_amounts(way.charged), way.slot)
+            if self._log is not None:
+                self._log.append(json.dumps(self._entry_text(entry), allow_nan=False))
+            self._count(entry, way)
             if fit is not None:
                 self._fits |= {fit}
                 self._alone = None if way.slot is None else fit
-            self._spent = added(self._spent, way.charged)
-            self._used = tuple(number + (place == way.slot) for place, number in enumerate(self._used))
-            self._entries.append(LedgerEntry(label, cost, shown_amounts(way.charged), way.slot))
 
     def _ways(
         self, item: Any, slot: int | None, unit: str | None, neighbors: str | None
@@ -562,10 +589,12 @@ class PrivacyLedger(Shown):
         if all(way.slot is not None and self._used[way.slot] >= self._kinds[way.slot].count for way in ways):
             places = sorted({way.slot for way in ways if way.slot is not None})
             return f"{label} needs a slot that dominates it, and all of them (slots {places}) are used"
-        left = [difference(limit, self._spent[key]) for key, limit in self._limits.items()]
-        needs = ", ".join(f"{key} {float(level):.6g}" for key, level in ways[0].charged.items())
-        rest = ", ".join(f"{float(parse_level(value)):.6g}" for value in left)
-        return f"{label} needs {needs}, and {rest} are left"
+        pairs = []
+        for key, level in ways[0].charged.items():
+            needed, left = value_enclosure(level)[1], difference(self._limits[key], self._spent[key])
+            pairs.append((key, *apart(needed, rational_below(left))))
+        needs = ", ".join(f"{key} {needed}" for key, needed, _ in pairs)
+        return f"{label} needs {needs}, and {', '.join(left for *_, left in pairs)} are left"
 
     def fit(
         self,
@@ -623,7 +652,7 @@ class PrivacyLedger(Shown):
             estimator.fit(X, **given)  # type: ignore[attr-defined]
         return estimator
 
-    def open(self, queries: Any, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None) -> Any:
+    def open_session(self, queries: Any, X: Any, y: Any = None, *, groups: Any = None, name: str | None = None) -> Any:
         """Open a session of questions if the budget of all of them is within what is left.
 
         Parameters
@@ -653,8 +682,10 @@ class PrivacyLedger(Shown):
             )
         label = type(estimator).__name__ if name is None else name
         fit = _Fit(session=self.composition == "exact" and method == "open")
+        # Fits that may take a slot, or go on while another takes one: each has the file until it ends.
+        alone = self._log if self._kinds and self._log is not None else nullcontext()
         try:
-            with charging(estimator, lambda record: self._spend(record, label, slot, fit=fit), self.composition):
+            with alone, charging(estimator, lambda record: self._spend(record, label, slot, fit=fit), self.composition):
                 yield
         finally:
             with self._lock:
@@ -678,28 +709,34 @@ class PrivacyLedger(Shown):
             )
         if not getattr(record, "is_private", True):
             raise ValueError(f"the release is not private: {'; '.join(record.caveats)}")
-        for name, given, ours in (("unit", unit, self.unit), ("neighbors", neighbors, self.neighbors)):
-            own = getattr(record, name, None)
-            if own is not None and given is not None:
-                raise ValueError(f"{name} is for a PrivacyCost; {type(item).__name__} has its own")
-            theirs = own if given is None else given
+        assert cost is not None
+        own_unit, stated = getattr(record, "unit", None), (getattr(record, "neighbors", None), cost.neighbors)
+        own = agreed_neighbors(stated, "the item and its cost")
+        for name, of_item, given, ours in (
+            ("unit", own_unit, unit, self.unit),
+            ("neighbors", own, neighbors, self.neighbors),
+        ):
+            if of_item is not None and given is not None:
+                raise ValueError(f"{name} is for what does not say it; {type(item).__name__} has its own, {of_item!r}")
+            theirs = of_item if given is None else given
             if theirs not in (None, ours):
                 raise ValueError(
                     f"{name}: the release protects {theirs!r} and this ledger {ours!r}; they do not add up"
+                    + (_for_ours(cost) if (theirs, ours) == ("add-remove", "replace") else "")
                 )
         if dominated:
             # As the slots are: in one form, above both orders where a user is replaced.
             return one_release(item, "item")
         assert isinstance(cost, PrivacyCost)
-        return cost
+        return cost if neighbors is None else replace(cost, neighbors=check_neighbors(neighbors))
 
     def to_json(self) -> str:
         """The promise and the entries, as JSON. Read it with `from_json`."""
-        with self._lock:
+        with self._current():
             entries, used = list(self._entries), self._used
         slots = [LedgerSlot(kind.loss, kind.count, number) for kind, number in zip(self._kinds, used, strict=True)]
         content = {
-            "userdp": "privacy ledger",
+            "userdp": KIND,
             "schema_version": SCHEMA_VERSION,
             **{name: _written(getattr(self, name)) for name in _PROMISE},
             "limits": {name: _written(value) for name, value in self.limits.items()},
@@ -713,7 +750,7 @@ class PrivacyLedger(Shown):
         if isinstance(entry.cost, PrivacyLossDistribution):
             content["loss"] = loss_text(entry.cost)
         else:
-            content["cost"] = {name: _written(getattr(entry.cost, name)) for name in _COST}
+            content["cost"] = {name: _written(getattr(entry.cost, name)) for name in FIELDS}
         return content | ({"slot": entry.slot} if self.composition == "exact" else {})
 
     @classmethod
@@ -727,18 +764,19 @@ class PrivacyLedger(Shown):
         if limits.keys() != ledger._limits.keys() or not keeps_promise(ledger, limits):
             raise ValueError("the text is not a ledger as to_json writes it: its limits do not keep its promise")
         ledger._limits = limits
-        for name, item, slot in entries:
-            ledger.spend(item, name, slot=slot)
-        if [slot.used for slot in ledger.slots] != used or [entry.slot for entry in ledger.entries] != [
-            entry.slot for entry in entries
-        ]:
+        for entry in entries:
+            ledger._replay(entry)
+        if list(ledger._used) != used:
             raise ValueError("the text is not a ledger as to_json writes it: its slots are not used by its entries")
         return ledger
 
     def _lines(self) -> list[_Line]:
         """The lines of the table."""
-        with self._lock:
-            lines = [_Line("release", entry.name, entry.charged, entry.slot) for entry in self._entries]
+        with self._current():
+            lines = [
+                _Line("release", entry.name, entry.charged, entry.slot, entry.cost.neighbors or "not stated")
+                for entry in self._entries
+            ]
             spent, limit = shown_amounts(self._spent), shown_amounts(self._limits)
         return [*lines, _Line("spent", "spent", spent), _Line("limit", "limit", limit)]
 
@@ -763,7 +801,8 @@ class PrivacyLedger(Shown):
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         exact = self.composition == "exact"
         return [
-            {"line": row.line, "name": row.name, **row.amounts, **({"slot": row.slot} if exact else {})}
+            {"line": row.line, "name": row.name, **row.amounts, "neighbors": row.neighbors}
+            | ({"slot": row.slot} if exact else {})
             for row in self._lines()
         ]
 
@@ -780,11 +819,12 @@ class PrivacyLedger(Shown):
             (
                 row.name,
                 *(level_text(parse_level(value))[0] for value in row.amounts.values()),
+                row.neighbors,
                 *(["" if row.slot is None else str(row.slot)] if exact else []),
             )
             for row in lines
         ]
-        tables = [Table("Releases", ("release", *self._limits, *(["slot"] if exact else [])), rows)]
+        tables = [Table("Releases", ("release", *self._limits, "neighbors", *(["slot"] if exact else [])), rows)]
         if slots:
             kinds = [
                 (str(place), str(slot.loss._parts[0][0]), str(slot.used), str(slot.count))
@@ -800,6 +840,18 @@ class PrivacyLedger(Shown):
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         self.__reduce__()
+
+
+def _for_ours(cost: PrivacyCost | PrivacyLossDistribution) -> str:
+    """What a cost for adding and removing users is for replacing them."""
+    if isinstance(cost, PrivacyCost):
+        with suppress(ValueError):
+            amounts = (
+                (name, getattr(cost.for_neighbors("replace"), name)) for name in ("epsilon", "delta", "rho", "mu2")
+            )
+            told = ", ".join(f"{name} {float(parse_level(value)):.6g}" for name, value in amounts if value is not None)
+            return f". Spend its cost.for_neighbors('replace'), which adds up: {told}"
+    return ""
 
 
 def _slot_text(slot: LedgerSlot) -> dict[str, Any]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from userdp import _core
-from userdp.exact.epsilon import core_level, enclosure, level_root
+from userdp.exact.epsilon import core_level, enclosure, level_root, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -32,12 +32,12 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import fractions_of, masses_of, whole_multiples
 from userdp.exceptions import BudgetError
 
-Neighbors: TypeAlias = Literal["replace", "add-remove"]
-
 MOST_LINES = 2**18
 """Pieces of curves of which a maximum is taken."""
 CHORDS = 512
 """Pieces of the curve of a bounded range, where finitely many losses are needed."""
+STEPS = 32
+"""Of discrete noise in the place of continuous noise, where finitely many losses are needed."""
 MOST_BITS = 2**26
 """Of all powers of a ratio together."""
 MOST_SHIFT = 2**16
@@ -73,6 +73,10 @@ class ReleaseLoss(ABC):
         """
         return None
 
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel] | None:
+        """The mass at infinity, and e^loss for the largest finite loss; none where losses have no end."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class PairLoss(ReleaseLoss):
@@ -97,16 +101,12 @@ class PairLoss(ReleaseLoss):
         p, q = largest_pair([(self.p, self.q), (self.q, self.p)])
         return PairLoss(p, q, attained=False, symmetric=True)
 
-    def end(self) -> tuple[Fraction, PrivacyLevel]:
-        """The mass at infinity, and e^loss for a finite loss, each the largest of both orders."""
-        totals = sum(self.p), sum(self.q)
-        infinite = max(
-            Fraction(sum(x for x, y in zip(self.p, self.q, strict=True) if not y), totals[0]),
-            Fraction(sum(y for x, y in zip(self.p, self.q, strict=True) if not x), totals[1]),
-        )
-        ratios = [Fraction(x * totals[1], y * totals[0]) for x, y in zip(self.p, self.q, strict=True) if x and y]
-        largest = max((max(ratio, 1 / ratio) for ratio in ratios), default=Fraction(1))
-        return infinite, PrivacyLevel(largest, Fraction(0))
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel]:
+        p, q = (self.q, self.p) if backwards else (self.p, self.q)
+        total_p, total_q = sum(p), sum(q)
+        infinite = Fraction(sum(x for x, y in zip(p, q, strict=True) if not y), total_p)
+        ratios = [Fraction(x * total_q, y * total_p) for x, y in zip(p, q, strict=True) if x and y]
+        return infinite, PrivacyLevel(max(ratios, default=Fraction(1)), Fraction(0))
 
     def __str__(self) -> str:
         return f"a pair of {len(self.p)} outcomes"
@@ -137,8 +137,7 @@ class PureLoss(ReleaseLoss):
         weights = tuple(whole_multiples([rest * ratio, rest, self.delta, Fraction(0)]))
         return PairLoss(weights, (weights[1], weights[0], 0, weights[2]), symmetric=True)
 
-    def end(self) -> tuple[Fraction, PrivacyLevel]:
-        """The mass at infinity, and e^loss for the largest finite loss."""
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel]:
         return self.delta, self.epsilon
 
     def __str__(self) -> str:
@@ -168,6 +167,10 @@ class DiscreteLaplaceLoss(ReleaseLoss):
         between = [(ratio - 1) * ratio**j for j in range(self.shift - 1)]
         weights = tuple(whole_multiples([Fraction(1), *between, ratio**self.shift]))
         return PairLoss(weights, weights[::-1], symmetric=True)
+
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel] | None:
+        largest = power(self.rate, self.shift)
+        return None if largest is None else (Fraction(0), largest)
 
     def __str__(self) -> str:
         return f"discrete Laplace noise (rate {float(self.rate):.6g}, shift {self.shift})"
@@ -218,10 +221,44 @@ class BoundedRangeLoss(ReleaseLoss):
             # Two outcomes with losses +-range / 2.
             return PureLoss(level_root(self.range, 2), Fraction(0)).finite(above=False)
         whole = _multiplier(self.range, above=True)
-        return None if whole is None else _chords_of_range(whole, float(self.range))
+        return None if whole is None else _chords(whole, lambda root: (1 - root) ** 2 / (1 - 1 / whole))
+
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel]:
+        return Fraction(0), self.range
 
     def __str__(self) -> str:
         return f"bounded range {float(self.range):.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLoss(ReleaseLoss):
+    """Continuous Laplace noise: e^(sensitivity / scale), its largest loss."""
+
+    epsilon: PrivacyLevel
+
+    @classmethod
+    def checked(cls, epsilon: Epsilon) -> LaplaceLoss:
+        return cls(nonzero_level(epsilon))
+
+    def release(self, limbs: int, backwards: bool) -> _core.Release:
+        return _core.Release.laplace(core_level(self.epsilon))
+
+    def finite(self, *, above: bool) -> PairLoss | None:
+        if not 2**-20 <= float(self.epsilon) <= 64:
+            return None
+        if above:
+            whole = _multiplier(self.epsilon, above=True)
+            return None if whole is None else _chords(whole, lambda root: 1 - root)
+        # Discrete noise is below continuous noise whose largest loss is rate^2 / 4 larger than its own.
+        least = value_enclosure(self.epsilon)[0]
+        rate = least / (STEPS + least / (4 * STEPS))
+        return DiscreteLaplaceLoss(PrivacyLevel(Fraction(1), rate), STEPS).finite(above=False)
+
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel]:
+        return Fraction(0), self.epsilon
+
+    def __str__(self) -> str:
+        return f"Laplace noise (sensitivity / scale = {float(self.epsilon):.6g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +270,7 @@ class GaussianLoss(ReleaseLoss):
 
     @classmethod
     def checked(cls, mu2: float | int | Fraction | str) -> GaussianLoss:
-        exact = parse_positive(mu2, "mu2")
+        exact = parse_positive(mu2, "mu2", printed=True)
         if not Fraction(1, 2**40) <= exact <= MOST_MU_SQUARED:
             raise ValueError(f"mu2 must be from 2**-40 to 2**8; got {short_repr(mu2)}")
         return cls(exact)
@@ -262,6 +299,9 @@ class SampledGaussianLoss(ReleaseLoss):
 
     def release(self, limbs: int, backwards: bool) -> _core.Release:
         return _core.Release.gaussian(self.mu_squared, self.rate, backwards)
+
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel] | None:
+        return (Fraction(0), PrivacyLevel(1 / (1 - self.rate), Fraction(0))) if backwards and self.rate < 1 else None
 
     def __str__(self) -> str:
         mu_squared, rate = float(self.mu_squared), float(self.rate)
@@ -316,6 +356,12 @@ class TableLoss(ReleaseLoss):
         table = self.backward if backwards else self.forward
         return _core.Release.from_table(table.weights, table.infinity, table.low, self.step, limbs)
 
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel]:
+        table = self.backward if backwards else self.forward
+        last = max((index for index, weight in enumerate(table.weights) if weight), default=-table.low)
+        largest = PrivacyLevel(Fraction(1), self.step * (table.low + last))
+        return Fraction(table.infinity, sum(table.weights) + table.infinity), largest
+
     def __str__(self) -> str:
         return f"a table of {max(len(self.forward.weights), len(self.backward.weights))} losses"
 
@@ -327,12 +373,20 @@ def check_shift(shift: Any) -> int:
     return int(shift)
 
 
-def _chords_of_range(whole: Fraction, width: float) -> PairLoss:
-    """The chords of the curve (1 - sqrt(E / whole))^2 / (1 - 1 / whole), between levels where the root is rational."""
+def power(level: PrivacyLevel, times: int) -> PrivacyLevel | None:
+    """So many times the loss; none where it is too long to be written out."""
+    if level.ratio.numerator.bit_length() * times > 2**20:
+        return None
+    return PrivacyLevel(level.ratio**times, level.exponent * times)
+
+
+def _chords(whole: Fraction, curve: Callable[[Fraction], Fraction]) -> PairLoss:
+    """The chords of a curve that is a function of sqrt(E / whole), between levels where the root is rational."""
+    width = math.log(whole)
     half = [Fraction(math.exp(-width * step / CHORDS)) for step in range(CHORDS // 2)]
     roots = [root for root in half if root * root * whole > 1]
     # 1 / E is a level for each E, so that both orders have the same chords.
-    points = [(root * root * whole, (1 - root) ** 2 / (1 - 1 / whole)) for root in roots]
+    points = [(root * root * whole, curve(root)) for root in roots]
     points += [(1 / level, 1 - 1 / level + value / level) for level, value in reversed(points)]
     slopes = [(b - a) / (y - x) for (x, a), (y, b) in pairwise(points)]
     changes = [after - before for before, after in pairwise([Fraction(0), *(-slope for slope in slopes), Fraction(1)])]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from userdp import _core
-from userdp.accounting.losses import LossTable, Neighbors, TableLoss
+from userdp.accounting.losses import LossTable, TableLoss
 from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution
 from userdp.exact.epsilon import as_epsilon, core_level
 from userdp.exact.numbers import (
@@ -23,6 +23,7 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    Neighbors,
     PrivacyLevel,
     parse_delta,
     parse_level,

@@ -22,6 +22,7 @@ from userdp.accounting.losses import (
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
     GaussianLoss,
+    LaplaceLoss,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -52,6 +53,8 @@ def group_of(part: ReleaseLoss, size: int, *, one_sided: bool) -> ReleaseLoss | 
         return replace(part, shift=part.shift * size)
     if isinstance(part, BoundedRangeLoss):
         return BoundedRangeLoss(_times(part.range, size))
+    if isinstance(part, LaplaceLoss):
+        return LaplaceLoss(_times(part.epsilon, size))
     if isinstance(part, PureLoss) and not part.delta:
         # The iterate of randomized response is discrete Laplace noise.
         return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ from userdp.accounting.losses import (
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
     GaussianLoss,
-    Neighbors,
+    LaplaceLoss,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -37,25 +37,25 @@ from userdp.accounting.mechanism_losses import pairs_of_audit, release_of_cost, 
 from userdp.accounting.power_curves import group_of
 from userdp.accounting.refinement import Parts, Refined
 from userdp.accounting.saved_losses import read, text_of
-from userdp.exact.epsilon import enclosure, float_above
+from userdp.exact.epsilon import enclosure
 from userdp.exact.numbers import (
     Bounds,
     Delta,
     Epsilon,
+    Neighbors,
     PrivacyLevel,
+    agreed_neighbors,
     check_count,
     parse_delta,
     parse_exact,
     parse_level,
     parse_positive,
-    round_down,
-    round_up,
+    printed_bounds,
     short_repr,
+    stated_neighbors,
 )
 from userdp.exact.pmf import PmfLike
 from userdp.report import AuditReport
-
-NEIGHBORS = ("replace", "add-remove")
 
 MAX_TERMS = 2**22
 CERTIFIED_TERMS = 2**20
@@ -75,20 +75,21 @@ class PrivacyLossDistribution(Refined):
     below, and at or above, the exact number. Products of masses are exact in integers of 120 bits and more, so that
     a delta of 1e-300 is as reliable as one of 1e-6.
 
-    Make one by `from_pmfs`, `from_pairs`, `pure`, `discrete_laplace`, `discrete_gaussian`, `bounded_range` or
-    `gaussian`.
+    Make one by `from_pmfs`, `from_pairs`, `pure`, `laplace`, `discrete_laplace`, `discrete_gaussian`, `bounded_range`
+    or `gaussian`.
 
     Notes
     -----
-    **What a composition covers.** `pure`, the discrete noises, `bounded_range`, `gaussian` and `from_pairs` bound a
+    **What a composition covers.** `pure`, kinds of noise, `bounded_range` and `from_pairs` bound a
     release on *any* two neighbors, in both orders. Each release may then be chosen by what the ones before it released;
     number, order and parameters are fixed in advance (`PrivacyLedger` is for parameters that are chosen on the way).
     `from_pmfs` is one release on *two given datasets*: a composition of these is about the same two datasets all the
     time, in one order, and answers are the larger of both orders. With several pairs of neighbors, and for adaptive
     choices, use `from_pairs`.
 
-    **Lower bounds** are those of the pairs that were composed. `attained` says whether such a pair is that of a real
-    release; for `bounded_range`, `from_pairs`, samples and groups it need not be.
+    **Lower bounds** are those of the pairs that were composed. `attained` says whether these are pairs of real
+    releases: for `pure`, of randomized response, which is as bad as any release of its epsilon and delta can be. For
+    `bounded_range`, `from_pairs`, samples, and what a mechanism's cost says they need not be.
 
     **Distance.** Releases that are only within some total variation of what is bounded here, such as noise that is
     drawn with rounding, say so by `distance`, which every answer includes.
@@ -103,7 +104,10 @@ class PrivacyLossDistribution(Refined):
     """
 
     _parts: Parts
-    neighbors: Neighbors
+    neighbors: Neighbors | None
+    """For which neighboring datasets; None is not stated, and every order of a pair is taken."""
+    _only_above: bool = field(compare=False)
+    """Whether releases are mechanisms that the pairs are known to dominate, and no more."""
     distance: Fraction
     """On every dataset all releases together are within this total variation of what their pairs are above."""
 
@@ -114,10 +118,13 @@ class PrivacyLossDistribution(Refined):
 
     @classmethod
     def _of(
-        cls, parts: Iterable[tuple[ReleaseLoss, int]], neighbors: Any, distance: Fraction = Fraction(0)
+        cls,
+        parts: Iterable[tuple[ReleaseLoss, int]],
+        neighbors: Any,
+        distance: Fraction = Fraction(0),
+        only_above: bool = False,
     ) -> PrivacyLossDistribution:
-        if not isinstance(neighbors, str) or neighbors not in NEIGHBORS:
-            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+        relation = stated_neighbors(neighbors)
         counts: dict[ReleaseLoss, int] = {}
         mu_squared, gaussians = Fraction(0), 0
         for part, count in parts:
@@ -139,12 +146,13 @@ class PrivacyLossDistribution(Refined):
             counts[GaussianLoss(mu_squared, gaussians)] = 1
         made = object.__new__(cls)
         object.__setattr__(made, "_parts", tuple(counts.items()))
-        object.__setattr__(made, "neighbors", neighbors)
+        object.__setattr__(made, "neighbors", relation)
+        object.__setattr__(made, "_only_above", only_above)
         object.__setattr__(made, "distance", min(distance, Fraction(1)))
         return made
 
     @classmethod
-    def from_pmfs(cls, p: PmfLike, q: PmfLike, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+    def from_pmfs(cls, p: PmfLike, q: PmfLike, *, neighbors: Neighbors | None = None) -> PrivacyLossDistribution:
         """The privacy loss of one release on two given datasets.
 
         Parameters
@@ -152,7 +160,7 @@ class PrivacyLossDistribution(Refined):
         p, q : array-like of shape (k,), or Pmf
             Its output distributions on the two datasets, over the same outputs. Floats are the dyadic numbers they are,
             divided by their exact sum.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             How the two datasets differ; for "add-remove" p is the one with the user.
 
         Raises
@@ -173,7 +181,7 @@ class PrivacyLossDistribution(Refined):
 
     @classmethod
     def from_pairs(
-        cls, pairs: Iterable[tuple[PmfLike, PmfLike]], *, neighbors: Neighbors = "replace"
+        cls, pairs: Iterable[tuple[PmfLike, PmfLike]], *, neighbors: Neighbors | None = None
     ) -> PrivacyLossDistribution:
         """The least pair above all given ones, in both orders: of a release on any of several pairs of neighbors.
 
@@ -181,7 +189,7 @@ class PrivacyLossDistribution(Refined):
         ----------
         pairs : iterable of (p, q)
             Output distributions on all pairs of neighbors, each as for `from_pmfs`. One order of each will do.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             How neighbors differ.
 
         Returns
@@ -209,7 +217,7 @@ class PrivacyLossDistribution(Refined):
         return cls._of([(PairLoss(p, q, attained=False, symmetric=True), 1)], neighbors)
 
     @classmethod
-    def pure(cls, epsilon: Epsilon, delta: Delta = 0, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+    def pure(cls, epsilon: Epsilon, delta: Delta = 0, *, neighbors: Neighbors | None = None) -> PrivacyLossDistribution:
         """The privacy loss of every (epsilon, delta)-DP release: that of randomized response.
 
         Parameters
@@ -218,14 +226,14 @@ class PrivacyLossDistribution(Refined):
             At least 0, taken exactly.
         delta : float, int, Fraction or decimal string
             In [0, 1), taken exactly.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which it is private.
         """
         return cls._of([(PureLoss.checked(epsilon, delta), 1)], neighbors)
 
     @classmethod
     def discrete_laplace(
-        cls, epsilon_per_unit: Epsilon, shift: int = 1, *, neighbors: Neighbors = "replace"
+        cls, epsilon_per_unit: Epsilon, shift: int = 1, *, neighbors: Neighbors | None = None
     ) -> PrivacyLossDistribution:
         """The privacy loss of discrete Laplace noise on an integer.
 
@@ -236,14 +244,14 @@ class PrivacyLossDistribution(Refined):
             it.
         shift : int
             The sensitivity, from 1 to 2**16: smaller shifts are dominated.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which the shift is.
         """
         return cls._of([(DiscreteLaplaceLoss.checked(epsilon_per_unit, shift), 1)], neighbors)
 
     @classmethod
     def discrete_gaussian(
-        cls, sigma_squared: float | int | Fraction | str, shift: int = 1, *, neighbors: Neighbors = "replace"
+        cls, sigma_squared: float | int | Fraction | str, shift: int = 1, *, neighbors: Neighbors | None = None
     ) -> PrivacyLossDistribution:
         """The privacy loss of discrete Gaussian noise on one integer.
 
@@ -253,7 +261,7 @@ class PrivacyLossDistribution(Refined):
             The noise is x with probability proportional to e^(-x^2 / (2 sigma_squared)); from 1/100 to 2**22.
         shift : int
             The sensitivity, from 1 to 2**16: smaller shifts are dominated.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which the shift is.
 
         Notes
@@ -263,7 +271,7 @@ class PrivacyLossDistribution(Refined):
         return cls._of([(DiscreteGaussianLoss.checked(sigma_squared, shift), 1)], neighbors)
 
     @classmethod
-    def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors = "replace") -> PrivacyLossDistribution:
+    def bounded_range(cls, range: Epsilon, *, neighbors: Neighbors | None = None) -> PrivacyLossDistribution:
         """The privacy loss of every release of a bounded range, such as an exponential mechanism.
 
         Parameters
@@ -271,10 +279,47 @@ class PrivacyLossDistribution(Refined):
         range : float, int, Fraction, decimal string or LogRatio
             The width of an interval that holds all losses, wherever it is: epsilon, for an exponential mechanism that
             is epsilon-DP.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which it is.
         """
         return cls._of([(BoundedRangeLoss.checked(range), 1)], neighbors)
+
+    @classmethod
+    def laplace(
+        cls,
+        scale: float | int | Fraction | str,
+        sensitivity: float | int | Fraction | str = 1,
+        *,
+        neighbors: Neighbors | None = None,
+    ) -> PrivacyLossDistribution:
+        """The privacy loss of continuous Laplace noise on one number.
+
+        Parameters
+        ----------
+        scale : float, int, Fraction or decimal string
+            The noise has the density e^(-|x| / scale) / (2 scale).
+        sensitivity : float, int, Fraction or decimal string
+            The most by which the number changes; sensitivity / scale is at most 2**20.
+        neighbors : {"replace", "add-remove"}, optional
+            For which it is.
+
+        Notes
+        -----
+        Of several numbers, each with noise, compose one for each. Noise on integers is `discrete_laplace`, which
+        continuous noise of the same scale does not dominate.
+
+        Examples
+        --------
+        >>> PrivacyLossDistribution.laplace(10).self_compose(100).epsilon("1e-5", width=0.01).upper < 4.4
+        True
+        """
+        ratio = parse_positive(sensitivity, "sensitivity") / parse_positive(scale, "scale")
+        if not Fraction(1, 2**200) <= ratio <= 2**20:
+            raise ValueError(
+                f"sensitivity / scale must be from 2**-200 to 2**20; got sensitivity={short_repr(sensitivity)} and "
+                f"scale={short_repr(scale)}"
+            )
+        return cls._of([(LaplaceLoss(PrivacyLevel(Fraction(1), ratio)), 1)], neighbors)
 
     @classmethod
     def gaussian(
@@ -283,7 +328,7 @@ class PrivacyLossDistribution(Refined):
         sensitivity: float | int | Fraction | str = 1,
         *,
         mu2: float | int | Fraction | str | None = None,
-        neighbors: Neighbors = "replace",
+        neighbors: Neighbors | None = None,
     ) -> PrivacyLossDistribution:
         """The privacy loss of continuous Gaussian noise, in any number of columns.
 
@@ -295,7 +340,7 @@ class PrivacyLossDistribution(Refined):
             The L2-sensitivity.
         mu2 : float, int, Fraction or decimal string, optional
             In place of sigma: (sensitivity / sigma)^2, from 2**-40 to 2**8.
-        neighbors : {"replace", "add-remove"}
+        neighbors : {"replace", "add-remove"}, optional
             For which it is.
 
         Notes
@@ -330,8 +375,8 @@ class PrivacyLossDistribution(Refined):
         Returns
         -------
         PrivacyLossDistribution
-            For neighbors that differ in one replaced user, or for those that the mechanism's `neighbors` says, with
-            every rounding of what is drawn: by pairs above it, or by `distance`.
+            For the neighbors that the mechanism's `neighbors` or cost states, with every rounding of what is drawn: by
+            pairs above it, or by `distance`.
 
         Raises
         ------
@@ -349,7 +394,7 @@ class PrivacyLossDistribution(Refined):
         """
         stated = getattr(mechanism, "privacy_loss", None)
         if not callable(stated):
-            return loss_of_cost(stated_cost(mechanism, arguments), getattr(mechanism, "neighbors", "replace"))
+            return loss_of_cost(stated_cost(mechanism, arguments))
         made = stated(**arguments)
         if not isinstance(made, PrivacyLossDistribution):
             raise TypeError(f"mechanism.privacy_loss must return a PrivacyLossDistribution; got {short_repr(made)}")
@@ -413,8 +458,6 @@ class PrivacyLossDistribution(Refined):
         for part, _ in listed:
             if not isinstance(part, PrivacyLossDistribution):
                 raise TypeError(f"parts must be pairs of a PrivacyLossDistribution and an int; got {short_repr(part)}")
-            if part.neighbors != listed[0][0].neighbors:
-                raise ValueError("parts must be about the same neighbors; got 'replace' and 'add-remove'")
         counts = [check_count(times, "count") for _, times in listed]
         flat = [
             (one, count * times)
@@ -422,7 +465,8 @@ class PrivacyLossDistribution(Refined):
             for one, count in whole._parts
         ]
         distance = sum((whole.distance * times for (whole, _), times in zip(listed, counts, strict=True)), Fraction(0))
-        return cls._of(flat, listed[0][0].neighbors, distance)
+        relation = agreed_neighbors((whole.neighbors for whole, _ in listed), "parts")
+        return cls._of(flat, relation, distance, any(whole._only_above for whole, _ in listed))
 
     def compose(self, *others: PrivacyLossDistribution) -> PrivacyLossDistribution:
         """One after another: these releases and those of others."""
@@ -496,10 +540,10 @@ class PrivacyLossDistribution(Refined):
 
         Examples
         --------
-        >>> step = PrivacyLossDistribution.gaussian("0.8").without_replacement(100, 10000)
+        >>> step = PrivacyLossDistribution.gaussian("0.8", neighbors="replace").without_replacement(100, 10000)
         >>> step.self_compose(100).epsilon("1e-6", width=0.01).upper < 5
         True
-        >>> PrivacyLossDistribution.pure("ln(20)").without_replacement(10, 190).epsilon(0).upper
+        >>> PrivacyLossDistribution.pure("ln(20)", neighbors="replace").without_replacement(10, 190).epsilon(0).upper
         0.6931471805599454
         """
         most = check_count(total, "total")
@@ -517,9 +561,10 @@ class PrivacyLossDistribution(Refined):
         (part, count), *more = self._parts
         one = count == 1 and not more and (not isinstance(part, GaussianLoss) or part.count == 1)
         if not one or self.neighbors != neighbors:
+            stated = "; this one states no neighbors" if self.neighbors is None else ""
             raise ValueError(
-                f"{name} takes one release, for neighbors='{neighbors}' {in_words}; sample first, then compose: "
-                f"{name}.self_compose(count)"
+                f"{name} takes one release, for neighbors='{neighbors}' {in_words}{stated}; sample first, then "
+                f"compose: {name}.self_compose(count)"
             )
         return part
 
@@ -530,7 +575,7 @@ class PrivacyLossDistribution(Refined):
                 "What is above it will do, such as gaussian for several integers with noise"
             )
         # Laws of samples are mixtures: they are as far from mixtures of what the pair is above.
-        return self._of([(sampled, 1)], self.neighbors, self.distance)
+        return self._of([(sampled, 1)], self.neighbors, self.distance, self._only_above)
 
     def group(self, size: int) -> PrivacyLossDistribution:
         """The privacy loss about several records together, from that about one of them; or about users.
@@ -580,7 +625,7 @@ class PrivacyLossDistribution(Refined):
             if isinstance(found, (DiscreteLaplaceLoss, DiscreteGaussianLoss)):
                 check_shift(found.shift)
             grouped.append((found, count))
-        return self._of(grouped, self.neighbors, self.distance)
+        return self._of(grouped, self.neighbors, self.distance, self._only_above)
 
     def within(self, distance: float | int | Fraction | str) -> PrivacyLossDistribution:
         """The same for releases that are only near to what the pairs are above.
@@ -597,7 +642,8 @@ class PrivacyLossDistribution(Refined):
         PrivacyLossDistribution
             With this added to `distance`. Bounds of delta become wider by (1 + e^epsilon) `distance`.
         """
-        return self._of(self._parts, self.neighbors, self.distance + parse_delta(distance, "distance"))
+        far = self.distance + parse_delta(distance, "distance")
+        return self._of(self._parts, self.neighbors, far, self._only_above)
 
     def dominates(self, other: PrivacyLossDistribution) -> bool | None:
         """Whether the releases may stand for others: their divergence is nowhere smaller, at any level, in order.
@@ -630,15 +676,14 @@ class PrivacyLossDistribution(Refined):
         """
         if not isinstance(other, PrivacyLossDistribution):
             raise TypeError(f"other must be a PrivacyLossDistribution; got {short_repr(other)}")
-        if other.neighbors != self.neighbors:
-            raise ValueError("other must be about the same neighbors; got 'replace' and 'add-remove'")
+        agreed_neighbors((self.neighbors, other.neighbors), "other")
         found = dominates(self, other)
         return None if found and other.distance > self.distance else found
 
     @property
     def attained(self) -> bool:
-        """Whether lower bounds are those of a release that exists, and not of a pair above several."""
-        return all(part.attained for part, _ in self._parts)
+        """Whether lower bounds are those of releases that exist, and not of pairs above what is done."""
+        return not self._only_above and all(part.attained for part, _ in self._parts)
 
     def delta(self, epsilon: Epsilon, *, relative: float = 1e-3, max_terms: int = MAX_TERMS) -> Bounds:
         """The least delta at an epsilon, from both sides.
@@ -669,13 +714,9 @@ class PrivacyLossDistribution(Refined):
         Bounds(lower=0.38299561563153134, upper=0.3829956156315314)
         """
         level, share, most = parse_level(epsilon), _share(relative, "relative"), _most(max_terms)
-        once = self._once(level)
-        if once is not None:
-            lower = upper = once
-        else:
-            lower, upper = self._larger_delta(level, share, most)
+        lower, upper = self._larger_delta(level, share, most)
         moved = self._moved(level)
-        return Bounds(round_down(max(lower - moved, Fraction(0))), round_up(min(upper + moved, Fraction(1))))
+        return printed_bounds(max(lower - moved, Fraction(0)), min(upper + moved, Fraction(1)))
 
     def _moved(self, level: PrivacyLevel) -> Fraction:
         """What the distance is worth of delta at most, in either direction."""
@@ -713,32 +754,21 @@ class PrivacyLossDistribution(Refined):
         """
         exact, share, most = parse_delta(delta), _share(width, "width"), _most(max_terms)
         if not self.distance or exact == 1:
-            return self._epsilon_of_pairs(exact, share, most)
-        near = self._epsilon_of_pairs(exact, share, most)
-        lower, upper, end = 0.0, math.inf, near.upper
+            return Bounds(*self._larger_epsilon(exact, share, most))
+        lower, upper, end = 0.0, math.inf, self._larger_epsilon(exact, share, most)[1]
         for _ in range(FIXED_POINTS):
             # Up to this epsilon the distance is worth so much of delta at most.
             end += float(share)
             moved = self._moved(PrivacyLevel(Fraction(1), Fraction(end))) if math.isfinite(end) else Fraction(1)
             if exact + moved < 1:
-                lower = max(lower, self._epsilon_of_pairs(exact + moved, share, most).lower)
+                lower = max(lower, self._larger_epsilon(exact + moved, share, most)[0])
             if moved * (1 + WORTH) >= exact:
                 break
-            found = self._epsilon_of_pairs(exact - moved, share, most).upper
+            found = self._larger_epsilon(exact - moved, share, most)[1]
             if found <= end:
                 upper = found
                 break
             end = found
-        return Bounds(lower, upper)
-
-    def _epsilon_of_pairs(self, exact: Fraction, share: Fraction, most: int) -> Bounds:
-        """The least epsilon without any distance."""
-        lower, upper = self._larger_epsilon(exact, share, most)
-        if math.isinf(upper) and (single := self._single()) is not None:
-            infinite, largest = single.end()
-            if infinite <= exact:
-                # From the largest finite loss on delta is exactly the mass at infinity.
-                upper = float_above(largest)
         return Bounds(lower, upper)
 
     def is_private(self, epsilon: Epsilon, delta: Delta, *, max_terms: int = MAX_TERMS) -> bool | None:
@@ -755,9 +785,15 @@ class PrivacyLossDistribution(Refined):
         -------
         bool or None
             Decided on exact numbers; None where `max_terms` do not decide, and where several releases have exactly this
-            delta. False is about the pair that was composed: see `attained`.
+            delta. False is about the pair that was composed: see `attained`. Of mechanisms of which no more is known
+            than what dominates them (`from_mechanism`) there is None in its place.
         """
         level, exact, most = parse_level(epsilon), parse_delta(delta), _most(max_terms)
+        found = self._verdict(level, exact, most)
+        return found if found or not self._only_above else None
+
+    def _verdict(self, level: PrivacyLevel, exact: Fraction, most: int) -> bool | None:
+        """The same of the pairs and the distance."""
         if not self.distance:
             return self._private(level, exact, most)
         moved = self._moved(level)
@@ -828,7 +864,7 @@ class PrivacyLossDistribution(Refined):
         >>> PrivacyLossDistribution.from_json(both.to_json()) == both
         True
         """
-        return text_of(self._parts, self.neighbors, self.distance)
+        return text_of(self._parts, self.neighbors, self.distance, self._only_above)
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyLossDistribution:
@@ -852,10 +888,15 @@ class PrivacyLossDistribution(Refined):
         return f"PrivacyLossDistribution({parts}{far})"
 
 
-def loss_of_cost(cost: PrivacyCost, neighbors: Neighbors) -> PrivacyLossDistribution:
+def laplace_above(epsilon: Epsilon, neighbors: Neighbors | None) -> PrivacyLossDistribution:
+    """Continuous Laplace noise with this largest loss, for what it is known to dominate."""
+    return PrivacyLossDistribution._of([(LaplaceLoss.checked(epsilon), 1)], neighbors, only_above=True)
+
+
+def loss_of_cost(cost: PrivacyCost) -> PrivacyLossDistribution:
     """The most that a cost says of the privacy loss, for the neighbors that it is about."""
     release, distance = release_of_cost(cost)
-    return PrivacyLossDistribution._of([(release, 1)], neighbors, distance)
+    return PrivacyLossDistribution._of([(release, 1)], cost.neighbors, distance, only_above=True)
 
 
 def _share(value: Any, name: str) -> Fraction:

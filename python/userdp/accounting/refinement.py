@@ -11,8 +11,11 @@ from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from userdp import _core
-from userdp.accounting.losses import PairLoss, PureLoss, ReleaseLoss, hockey_stick_of
-from userdp.exact.epsilon import core_level
+from userdp.accounting.closed_forms import Enclosed, closed_form
+from userdp.accounting.losses import ReleaseLoss
+from userdp.accounting.tail_bounds import Tails, tails_of
+from userdp.checker.enclosures import Near
+from userdp.exact.epsilon import core_level, value_enclosure
 from userdp.exact.numbers import PrivacyLevel
 from userdp.exceptions import BudgetError
 from userdp.runtime import progress_bar
@@ -32,6 +35,12 @@ FINEST = 2**40
 """The most levels for a unit of loss."""
 WIDER = Fraction(1, 2**192)
 """Where masses are too narrow for a lattice, they are made as wide as for a delta that is so much smaller."""
+LEAST_TAIL = Fraction(1, 2**120)
+"""For bounds by moments, and estimates."""
+TOO_LONG = 2
+"""How many times as many losses as are allowed are not tried: estimates are up to about so much too large."""
+EXACT_BITS = 2**16
+"""Of a product of masses that are not infinite; a longer one is enclosed."""
 LEAST_DELTA = Fraction(1, 2**1000)
 """Of smaller ones, answers may say no more than that."""
 REMEMBERED_BYTES = 2**28
@@ -51,6 +60,29 @@ class Found(Generic[Number]):
     """Whether masses are wide enough for an answer of this size."""
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where all losses together end."""
+
+    infinity: Enclosed
+    """The mass at infinity."""
+    releases: list[_core.Release]
+    counts: list[int]
+    """What has the largest finite losses, or larger ones."""
+    clipped: bool
+    """Whether some of them have larger ones: no level is below 1."""
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """Around the largest finite loss."""
+        lower, upper = _core.largest_loss(self.releases, self.counts) or (0.0, math.inf)
+        return (0.0 if self.clipped else lower), upper
+
+    def is_at_most(self, level: PrivacyLevel) -> bool:
+        """Whether delta is the mass at infinity there, for certain."""
+        return _core.largest_loss_at_most(self.releases, self.counts, core_level(level))
+
+
 class Refined:
     """What computes bounds for a list of releases."""
 
@@ -65,31 +97,35 @@ class Refined:
 
     def _private(self, level: PrivacyLevel, delta: Fraction, max_terms: int) -> bool | None:
         """Whether the pairs together are (epsilon, delta)-DP."""
-        once = self._once(level)
-        if once is not None:
-            return once <= delta
         verdicts = self._both(lambda backwards: self._decided(level, delta, backwards, max_terms))
         if False in verdicts:
             return False
         return None if None in verdicts else True
 
-    def _once(self, level: PrivacyLevel) -> Fraction | None:
-        """The delta of a single release where it is a rational number: its ties are decided."""
-        part = self._single()
-        if isinstance(part, PairLoss) and not level.exponent:
-            both = (part.p, part.q), (part.q, part.p)
-            return max(hockey_stick_of(p, q, level.ratio) for p, q in both)
-        if part is not None:
-            infinite, largest = part.end()
-            release = _core.Release.pure(core_level(largest), Fraction(0), 2)
-            if _core.largest_loss_at_most([release], [1], core_level(level)):
-                return infinite
-        return None
+    def _end(self, backwards: bool) -> End | None:
+        """Masses at infinity and largest losses of all releases; none where a release's losses have no end."""
+        least = most = Fraction(1)
+        releases, counts, clipped = [], [], False
+        for part, count in self._parts:
+            end = part.end(backwards)
+            if end is None:
+                return None
+            infinite, largest = end
+            low, high = _power(1 - infinite, count)
+            least, most = least * low, most * high
+            if largest.ratio < 1 or largest.exponent < 0:
+                clipped, largest = True, PrivacyLevel(Fraction(1), Fraction(0))
+            releases.append(_core.Release.pure(core_level(largest), Fraction(0), 2))
+            counts.append(count)
+        return End((1 - most, 1 - least), releases, counts, clipped)
 
-    def _single(self) -> PairLoss | PureLoss | None:
-        """The release, where it is one whose mass at infinity is known exactly."""
+    def _known(self, level: PrivacyLevel, backwards: bool, wanted: Fraction | None = None) -> Enclosed | None:
+        """Delta at a level without a composition: of one release, or from the largest finite loss on."""
+        end = self._end(backwards)
+        if end is not None and end.is_at_most(level):
+            return end.infinity
         (part, count), *more = self._parts
-        return part if not more and count == 1 and isinstance(part, (PairLoss, PureLoss)) else None
+        return closed_form(part, level, backwards, wanted) if count == 1 and not more else None
 
     def _both(self, answer: Any) -> list[Any]:
         """The answers for both orders of the pair, where these differ."""
@@ -103,13 +139,15 @@ class Refined:
         """Bounds of the larger delta of both orders."""
         searches = self._both(lambda backwards: self._deltas(level, backwards, relative, max_terms))
         near = lambda lower, upper: upper - lower <= relative * upper  # noqa: E731
-        return larger(searches, near, "delta", Found(Fraction(0), Fraction(1)))
+        tail = lambda place: self._delta_by_tail(level, bool(place), LEAST_TAIL)  # noqa: E731
+        return larger(searches, near, "delta", Found(Fraction(0), Fraction(1)), tail)
 
     def _larger_epsilon(self, delta: Fraction, width: Fraction, max_terms: int) -> tuple[float, float]:
         """Bounds of the larger epsilon of both orders."""
         searches = self._both(lambda backwards: self._epsilons(delta, backwards, width, max_terms))
         near = lambda lower, upper: upper - lower <= width  # noqa: E731
-        return larger(searches, near, "epsilon", Found(0.0, math.inf))
+        tail = lambda place: self._epsilon_by_tail(delta, bool(place))  # noqa: E731
+        return larger(searches, near, "epsilon", Found(0.0, math.inf), tail)
 
     def _delta(
         self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
@@ -117,6 +155,23 @@ class Refined:
         """Bounds of delta for one order."""
         search = self._deltas(level, backwards, relative, max_terms)
         return larger([search], lambda _lower, _upper: False, "delta", Found(Fraction(0), Fraction(1)))
+
+    def _tails(self, delta: Fraction, backwards: bool) -> Tails | None:
+        limbs, cut, _ = self._rounding(delta)
+        return tails_of(self._parts, backwards, limbs, cut)
+
+    def _delta_by_tail(self, level: PrivacyLevel, backwards: bool, least: Fraction) -> Fraction:
+        """An upper bound of delta that takes no composition."""
+        known = self._known(level, backwards)
+        if known is not None:
+            return known[1]
+        tails = self._tails(least, backwards)
+        return Fraction(1) if tails is None else tails.delta_above(value_enclosure(level)[0])
+
+    def _epsilon_by_tail(self, delta: Fraction, backwards: bool) -> float:
+        """An upper bound of epsilon that takes no composition."""
+        tails = self._tails(delta, backwards)
+        return math.inf if tails is None else tails.epsilon_above(delta)
 
     def _epsilon(self, delta: Fraction, backwards: bool, width: Fraction, max_terms: int) -> tuple[float, float]:
         """Bounds of epsilon for one order."""
@@ -127,12 +182,16 @@ class Refined:
         self, level: PrivacyLevel, backwards: bool, relative: Fraction, max_terms: int
     ) -> Iterator[Found[Fraction]]:
         """Bounds of delta for one order, each time with more work, until they are near each other."""
+        known = self._known(level, backwards)
+        if known is not None:
+            yield Found(*known)
+            return
         best = Fraction(0), Fraction(1)
         core = core_level(level)
         for target in targets():
             steps, last = self._first_steps(), None
             while True:
-                composed = self._composed(backwards, target, steps, max_terms)
+                composed = self._attempt(backwards, target, steps, max_terms)
                 lower, upper = composed.delta(core)
                 best = max(best[0], lower), min(best[1], upper)
                 share = min(relative, LATTICE_SHARE) if composed.on_lattice else relative
@@ -149,18 +208,19 @@ class Refined:
             raise BudgetError("masses of 1,144 bits do not do")
 
     def _decided(self, level: PrivacyLevel, delta: Fraction, backwards: bool, max_terms: int) -> bool | None:
+        end, known = self._end(backwards), self._known(level, backwards, delta)
+        if known is not None and (known[1] <= delta or known[0] > delta):
+            return known[1] <= delta
+        if end is not None and end.infinity[0] > delta:
+            return False
         if not delta:
-            releases, counts = self._releases(2, backwards)
-            if _core.largest_loss_at_most(releases, counts, core_level(level)):
-                return True
-            largest = _core.largest_loss(releases, counts)
-            return False if largest is None or not _at_most(largest[0], level) else None
+            return False if end is None or not _at_most(end.largest[0], level) else None
         core, steps, last, target = core_level(level), self._first_steps(), None, delta
         while True:
             try:
-                composed = self._composed(backwards, target, steps, max_terms)
+                composed = self._attempt(backwards, target, steps, max_terms)
             except BudgetError:
-                return None
+                return True if self._delta_by_tail(level, backwards, delta) <= delta else None
             lower, upper = composed.delta(core)
             if upper <= delta:
                 return True
@@ -180,13 +240,23 @@ class Refined:
         if delta == 1:
             yield Found(0.0, 0.0)
             return
-        if not delta:
-            lower, upper = _core.largest_loss(*self._releases(2, backwards)) or (math.inf, math.inf)
-            yield Found(lower, upper)
+        best, end = (0.0, math.inf), self._end(backwards)
+        if (delta if end is None else delta - end.infinity[0]) <= 0:
+            # At exactly the mass at infinity it is the largest finite loss, and infinite below.
+            exact = end is not None and end.infinity == (delta, delta)
+            yield Found(*end.largest) if end is not None and exact else Found(math.inf, math.inf)
             return
-        best, steps, last, target = (0.0, math.inf), self._first_steps(), None, delta
+        if end is not None and end.infinity[1] <= delta:
+            best = 0.0, end.largest[1]
+        (part, count), *more = self._parts
+        if count == 1 and not more and closed_form(part, PrivacyLevel(Fraction(1), Fraction(1)), backwards, delta):
+            yield self._halved(delta, backwards, best[1])
+            return
+        if width < best[1] < math.inf:
+            yield Found(*best)  # the other order may be the larger one anyway
+        steps, last, target = self._first_steps(), None, delta
         while True:
-            composed = self._composed(backwards, target, steps, max_terms)
+            composed = self._attempt(backwards, target, steps, max_terms)
             lower, upper = composed.epsilon(delta)
             best = max(best[0], lower), min(best[1], upper)
             yield Found(best[0], best[1])
@@ -200,6 +270,29 @@ class Refined:
                 continue
             steps, last = _finer(steps, min(best[1] - best[0], 1.0), float(width), last)
 
+    def _halved(self, delta: Fraction, backwards: bool, most: float) -> Found[float]:
+        """Floats around the epsilon of a release whose deltas are known."""
+
+        def delta_at(epsilon: float) -> Enclosed:
+            known = self._known(PrivacyLevel(Fraction(1), Fraction(epsilon)), backwards, delta)
+            return known or (Fraction(0), Fraction(1))
+
+        lower, upper = 0.0, 1.0
+        if delta_at(0.0)[1] <= delta:
+            return Found(0.0, 0.0)
+        while upper < most and delta_at(upper)[1] > delta:
+            upper *= 2
+        upper = below = min(upper, most)
+        while lower < (middle := (lower + below) / 2) < below:
+            lower, below = (middle, below) if delta_at(middle)[0] > delta else (lower, middle)
+        if delta_at(below)[1] <= delta:
+            return Found(lower, below)
+        # Of floats in between, an enclosure does not tell on which side they are.
+        above = lower
+        while above < (middle := (above + upper) / 2) < upper:
+            above, upper = (middle, upper) if delta_at(middle)[1] > delta else (above, middle)
+        return Found(lower, upper)
+
     def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
         return _releases(self._parts, limbs, backwards)
 
@@ -212,6 +305,18 @@ class Refined:
         # All cuts together cost at most delta / 2^59.
         return limbs, int(delta * 2 ** (64 * limbs - 8)) // (2**61 * self.releases), bits
 
+    def _attempt(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
+        """The same as `_composed`, or a refusal at once where far too many losses are to be expected."""
+        if self.releases * steps > max_terms // 64:
+            tails = self._tails(max(delta, LEAST_TAIL), backwards)
+            length = 0.0 if tails is None else tails.length(steps)
+            if length > TOO_LONG * max_terms:
+                raise BudgetError(
+                    f"max_terms: a product has about {length:.3g} losses, where {max_terms} are allowed; a coarser "
+                    "resolution has fewer"
+                )
+        return self._composed(backwards, delta, steps, max_terms)
+
     def _composed(self, backwards: bool, delta: Fraction, steps: int, max_terms: int) -> _core.Composed:
         """All releases on a grid of 1 / steps, for answers of about such a delta."""
         limbs, cut, bits = self._rounding(delta)
@@ -222,6 +327,16 @@ class Refined:
 
 def _releases(parts: Parts, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
     return [part.release(limbs, backwards) for part, _ in parts], [count for _, count in parts]
+
+
+def _power(base: Fraction, count: int) -> Enclosed:
+    """A number from 0 to 1 to a power, exactly where that is short."""
+    if base.denominator == 1 or count * base.denominator.bit_length() <= EXACT_BITS:
+        return base**count, base**count
+    near = Near.of(base, 512).power(count, 512)
+    if near.places > EXACT_BITS:
+        return Fraction(0), Fraction(1, 2**1000)
+    return Fraction(near.low, 1 << near.places), min(Fraction(near.high, 1 << near.places), Fraction(1))
 
 
 class Remembered:
@@ -297,8 +412,12 @@ def larger(
     near: Callable[[Number, Number], bool],
     name: str,
     nothing: Found[Number],
+    tail: Callable[[int], Number] | None = None,
 ) -> tuple[Number, Number]:
-    """Bounds of the larger of several numbers: only the one with the largest upper bound is searched for further."""
+    """Bounds of the larger of several numbers: only the one with the largest upper bound is searched for further.
+
+    Where the search ends without an answer, `tail` bounds one from above.
+    """
     found = [nothing for _ in searches]
     try:
         for place, search in enumerate(searches):
@@ -312,7 +431,10 @@ def larger(
             if found[place] is largest:
                 return lower, largest.upper
     except BudgetError as error:
-        low, high = float(max(one.lower for one in found)), float(max(one.upper for one in found))
+        low, high = float(max(one.lower for one in found)), 0.0
+        for place, one in enumerate(found):
+            if one.upper > high:
+                high = max(high, float(one.upper if tail is None else min(one.upper, tail(place))))
         raise BudgetError(f"{error}; found so far: {name} from {low:.6g} to {high:.6g}") from None
 
 

@@ -14,8 +14,8 @@ from userdp.accounting.losses import (
     DiscreteLaplaceLoss,
     FixedSampleGaussianLoss,
     GaussianLoss,
+    LaplaceLoss,
     LossTable,
-    Neighbors,
     PairLoss,
     PureLoss,
     ReleaseLoss,
@@ -26,7 +26,7 @@ from userdp.accounting.losses import (
 from userdp.accounting.refinement import Parts
 from userdp.checker import values
 from userdp.exact.epsilon import as_epsilon
-from userdp.exact.numbers import short_repr
+from userdp.exact.numbers import Neighbors, short_repr
 from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, MALFORMED, Codec, many
 from userdp.report.composition import WHOLE
 
@@ -68,6 +68,7 @@ KINDS: Mapping[str, tuple[type[ReleaseLoss], Mapping[str, Codec]]] = {
     "discrete-laplace": (DiscreteLaplaceLoss, {"rate": LEVEL, "shift": COUNT}),
     "discrete-gaussian": (DiscreteGaussianLoss, {"sigma_squared": FRACTION, "shift": COUNT}),
     "bounded-range": (BoundedRangeLoss, {"range": LEVEL}),
+    "laplace": (LaplaceLoss, {"epsilon": LEVEL}),
     "gaussian": (GaussianLoss, {"mu_squared": FRACTION, "count": COUNT}),
     "gaussian-poisson": (SampledGaussianLoss, {"mu_squared": FRACTION, "rate": FRACTION}),
     "gaussian-fixed-size": (FixedSampleGaussianLoss, {"mu_squared": FRACTION, "rate": FRACTION}),
@@ -76,7 +77,7 @@ KINDS: Mapping[str, tuple[type[ReleaseLoss], Mapping[str, Codec]]] = {
 NAMES = {made: name for name, (made, _) in KINDS.items()}
 
 
-def text_of(parts: Parts, neighbors: Neighbors, distance: Fraction) -> str:
+def text_of(parts: Parts, neighbors: Neighbors | None, distance: Fraction, only_above: bool) -> str:
     """All that a privacy loss distribution is."""
     releases = []
     for part, times in parts:
@@ -89,10 +90,12 @@ def text_of(parts: Parts, neighbors: Neighbors, distance: Fraction) -> str:
         "distance": FRACTION.write(distance),
         "releases": releases,
     }
+    if only_above:
+        whole["only_above"] = True
     return values.text_of(whole)
 
 
-def read(text: Any, make: Callable[[Parts, Any, Fraction], Made]) -> Made:
+def read(text: Any, make: Callable[[Parts, Any, Fraction, bool], Made]) -> Made:
     """What is made of a text's releases, neighbors and distance, with every parameter checked as a caller's is."""
     if not isinstance(text, str):
         raise TypeError(f"text must be a str, as to_json writes it; got {short_repr(text)}")
@@ -100,6 +103,7 @@ def read(text: Any, make: Callable[[Parts, Any, Fraction], Made]) -> Made:
         values.need(len(text) <= MOST_CHARACTERS, f"it has more than {MOST_CHARACTERS} characters")
         whole = json.loads(text)
         values.need(isinstance(whole, dict) and whole.get("format") == FORMAT, f"its format is not {FORMAT}")
+        only_above = FLAG.read(whole.pop("only_above", False))
         values.need(set(whole) == {"format", "neighbors", "distance", "releases"}, "fields missing or unknown")
         distance = _short(FRACTION, whole["distance"])
         values.need(0 <= distance <= 1, "its distance is not from 0 to 1")
@@ -107,7 +111,7 @@ def read(text: Any, make: Callable[[Parts, Any, Fraction], Made]) -> Made:
         values.need(isinstance(releases, list) and 0 < len(releases) <= MOST_RELEASES, "it has no list of releases")
         parts = tuple(_release(release, whole["neighbors"]) for release in releases)
         values.need(len({part for part, _ in parts}) == len(parts), "a release is in its list twice")
-        return make(parts, whole["neighbors"], distance)
+        return make(parts, whole["neighbors"], distance, only_above)
     except MALFORMED as error:
         raise ValueError(f"the text is not a privacy loss distribution as to_json writes it: {error}") from None
 
@@ -158,6 +162,8 @@ def _check(part: ReleaseLoss, neighbors: Any) -> None:
         DiscreteGaussianLoss.checked(part.sigma_squared, part.shift)
     elif isinstance(part, BoundedRangeLoss):
         BoundedRangeLoss.checked(as_epsilon(part.range))
+    elif isinstance(part, LaplaceLoss):
+        LaplaceLoss.checked(as_epsilon(part.epsilon))
     elif isinstance(part, GaussianLoss):
         GaussianLoss.checked(part.mu_squared)
         values.need(part.count >= 1, "a Gaussian release is made at least once")

@@ -22,7 +22,7 @@ from userdp.accounting.losses import (
     ReleaseLoss,
     largest_pair,
 )
-from userdp.accounting.privacy_loss import PrivacyLossDistribution, _twos
+from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution, _twos
 from userdp.accounting.zcdp import bounded_range_to_mu2, parse_rho
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import Delta, PrivacyLevel, check_count, parse_level, short_repr
@@ -89,7 +89,7 @@ def kinds_of(slots: Slots, neighbors: Any) -> tuple[Kind, ...]:
     for loss, count in _twos(slots, "slots", "pairs of a PrivacyLossDistribution and an int"):
         if not isinstance(loss, PrivacyLossDistribution):
             raise TypeError(f"slots must be pairs of a PrivacyLossDistribution and an int; got {short_repr(loss)}")
-        if loss.neighbors != neighbors:
+        if loss.neighbors not in (None, neighbors):
             raise ValueError(
                 f"slots: {loss!r} is about the neighbors {loss.neighbors!r} and this ledger about {neighbors!r}"
             )
@@ -107,7 +107,7 @@ def one_release(loss: PrivacyLossDistribution, name: str) -> PrivacyLossDistribu
     if isinstance(part, PairLoss):
         # Where a user is replaced, the changed user has no side: one release may see the datasets in one order and the
         # next in the other.
-        part = _one_form(part.p, part.q, loss.neighbors == "replace")
+        part = _one_form(part.p, part.q, loss.neighbors != "add-remove")
     elif isinstance(part, GaussianLoss):
         part = GaussianLoss(part.mu_squared)
     return PrivacyLossDistribution._of([(part, 1)], loss.neighbors, loss.distance)
@@ -243,7 +243,7 @@ def certified_mu2(
             verdict = optimal_delta_of_groups(groups, epsilon) <= noise
     if verdict is None:
         noisy = PrivacyLossDistribution._of([(GaussianLoss(mu2), 1)] if mu2 else [], kinds[0].loss.neighbors)
-        verdict = PrivacyLossDistribution.composed([*slots, (noisy, 1)]).is_private(epsilon, noise)
+        verdict = PrivacyLossDistribution.composed([*slots, (noisy, 1)])._verdict(level, noise, MAX_TERMS)
     if verdict is not True:
         known = "is above" if verdict is False else "is not certain to be within"
         raise ValueError(

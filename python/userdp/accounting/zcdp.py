@@ -31,7 +31,7 @@ CLOSEST_TO_ONE = 1 - Fraction(1, 2**20)
 
 def parse_rho(value: Delta, name: str = "rho") -> Fraction:
     """Read a non-negative rho exactly."""
-    rho = parse_exact(value, name, "a non-negative float, int, Fraction or decimal string")
+    rho = parse_exact(value, name, "a non-negative float, int, Fraction or decimal string", printed=True)
     if rho < 0:
         raise ValueError(f"{name} must be >= 0; got {short_repr(value)}")
     return rho

@@ -26,11 +26,19 @@ from userdp.audit.datasets import (
 )
 from userdp.audit.engine import CHEAPER, MAX_DATASETS, MAX_USERS, check_work, run_audit
 from userdp.exact.encoding import key_of
-from userdp.exact.numbers import Delta, Epsilon, capped_power, check_count, parse_delta, parse_level
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    Neighbors,
+    capped_power,
+    check_count,
+    check_neighbors,
+    parse_delta,
+    parse_level,
+)
 from userdp.report import AuditReport
 from userdp.runtime import Progress
 
-Neighbors = Literal["replace", "add-remove"]
 Engine = Literal["auto", "labeled", "symmetric", "additive"]
 
 
@@ -329,8 +337,7 @@ def _audit_universe(
 ) -> AuditReport:
     examples = read_universe(universe)
     users, per_user = check_count(n_users, "n_users"), check_count(n_examples, "n_examples")
-    if neighbors not in ("replace", "add-remove"):
-        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {neighbors!r}")
+    check_neighbors(neighbors)
     parse_level(epsilon), parse_delta(delta)  # before any work
     outputs = outputs_of(mechanism)
     chosen = _engine(mechanism, engine)

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,15 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    Neighbors,
     check_count,
+    check_neighbors,
     parse_delta,
     parse_level,
     short_repr,
 )
 from userdp.report.guesses import Guesses, GuessReport
 
-Neighbors = Literal["replace", "add-remove"]
 VERDICT, ESTIMATE = Fraction(1, 10**9), Fraction(1, 20)
 
 
@@ -259,8 +260,7 @@ def _left(alpha: Fraction, canaries: int, delta: Fraction, name: str) -> Fractio
 
 
 def _read_canaries(canaries: Any, others: Any, neighbors: str) -> tuple[list[Any], list[Any]]:
-    if neighbors not in ("replace", "add-remove"):
-        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+    check_neighbors(neighbors)
     try:
         people = list(canaries)
         stand_ins = [None] * len(people) if others is None else list(others)

@@ -28,6 +28,7 @@ from userdp.exact.numbers import (
     PrivacyLevel,
     capped_power,
     check_count,
+    check_neighbors,
     parse_delta,
     parse_level,
     round_down,
@@ -136,8 +137,7 @@ def audit_sampler_law(
     n, m = check_count(n_users, "n_users"), check_count(n_examples, "n_examples")
     level, threshold = parse_level(epsilon), parse_delta(delta)
     enclosure(level, "epsilon")  # refuses what cannot be written out
-    if neighbors not in ("replace", "add-remove"):
-        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+    check_neighbors(neighbors)
     if randomness not in STAND_INS:
         raise ValueError(f"randomness must be one of {', '.join(STAND_INS)}; got {short_repr(randomness)}")
     for name, flag in (("monotone", monotone), ("complete", complete)):

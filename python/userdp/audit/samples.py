@@ -27,6 +27,7 @@ from userdp.exact.numbers import (
     capped_binomial,
     capped_power,
     check_count,
+    check_neighbors,
     parse_delta,
     parse_exact,
     parse_level,
@@ -134,8 +135,7 @@ def audit_samples(
         raise ValueError(f"event goes with a single pair; got {len(listed)} pairs")
     if rng not in (None, "random", "numpy"):
         raise ValueError(f"rng must be None, 'random' or 'numpy'; got {short_repr(rng)}")
-    if neighbors not in ("replace", "add-remove"):
-        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+    check_neighbors(neighbors)
     run = _Runs(mechanism, rng, random_state, executor)
     return guess_coins(
         run,
@@ -187,8 +187,7 @@ def neighboring_pairs(
     [(((0,), (0,)), ((0,), (1,))), (((1,), (0,)), ((1,), (1,)))]
     """
     n, m = check_count(n_users, "n_users"), check_count(n_examples, "n_examples")
-    if neighbors not in ("replace", "add-remove"):
-        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+    check_neighbors(neighbors)
     examples = read_universe(universe)
     n_values = capped_power(len(examples), m, MOST_PAIRS)
     backgrounds = capped_binomial(n_values + n - 2, n - 1, MOST_PAIRS)

@@ -40,6 +40,8 @@ MOST_DIGITS = 2**26
 MOST_PLAIN = 2**14
 """Terms of a product where Python has no compiled decimal module, whose multiplication takes quadratic time."""
 MOST_COUNT = 2**40
+MOST_EXACT = 2**16
+"""Bits of a power that is not rounded."""
 MOST_RELEASES = 2**12
 FINEST = Fraction(1, 2**48)
 
@@ -158,7 +160,7 @@ def delta_beyond(releases: Sequence[tuple[Release, int]], epsilon: Level, bits: 
     Losses are at most the sum of the largest ones, where these are finite; a grid has some beyond that.
     """
     ends = [(release.end(), times) for release, times in releases]
-    exponent, ratio, finite = Fraction(0), Near(1, 1, 0), Near(1, 1, 0)
+    exponent, ratio, finite, exact = Fraction(0), Near(1, 1, 0), Near(1, 1, 0), Fraction(1)
     rational = epsilon.ratio != 1
     for end, times in ends:
         if end is None:
@@ -168,14 +170,18 @@ def delta_beyond(releases: Sequence[tuple[Release, int]], epsilon: Level, bits: 
             rational = True
             ratio = ratio.times(Near.of(end.largest.ratio, bits + 96).power(times, bits + 16), bits + 8)
         if end.infinity:
-            finite = finite.times(Near.of(1 - end.infinity, bits + 96).power(times, bits + 16), bits + 8)
+            kept = 1 - end.infinity
+            finite = finite.times(Near.of(kept, bits + 96).power(times, bits + 16), bits + 8)
+            # What releases have together is a claim that is often made, and is rounded only where it is long.
+            length = times * kept.denominator.bit_length() + exact.denominator.bit_length()
+            exact = exact * kept**times if length <= MOST_EXACT else Fraction(0)
     if rational:
         # Differences of exponents cancel exactly.
         below = ratio.times(Near.of(1 / epsilon.ratio, bits + 8), bits + 8)
         inside = below.at_most(exponential(epsilon.exponent - exponent, bits + 8))
     else:
         inside = exponent <= epsilon.exponent
-    return 1 - Fraction(finite.units(bits)[0], 1 << bits) if inside else None
+    return 1 - (exact or Fraction(finite.units(bits)[0], 1 << bits)) if inside else None
 
 
 def _one_order(releases: Sequence[tuple[Release, int]], grid: Grid, epsilon: Level) -> Fraction:
@@ -225,7 +231,7 @@ def bound_of(report: Mapping[str, Any]) -> Fraction:
 
 def check_composition(report: Mapping[str, Any]) -> Checked:
     """Compose the releases again, and compare with the claim; no other number is believed."""
-    need(report["neighbors"] in ("replace", "add-remove"), "neighbors must be 'replace' or 'add-remove'")
+    need(report["neighbors"] in ("replace", "add-remove", None), "neighbors must be 'replace', 'add-remove' or null")
     delta = short(report["delta"], "delta")
     need(0 <= delta <= 1, "delta must be in [0, 1]")
     bound = bound_of(report)

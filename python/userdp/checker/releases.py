@@ -465,8 +465,12 @@ class BoundedRange(Release):
     def end(self) -> End | None:
         return End(self.range, Fraction(0))
 
+    def value(self, rest: int, least: int, *, up: bool) -> int:
+        """The curve from 1 - sqrt(E t) and 1 - t, rounded up or down."""
+        return -(-(rest**2) // least) if up else rest**2 // least
+
     def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
-        """By the curve g(E) = (1 - sqrt(E t))^2 / (1 - t) for t = e^-range, between t and 1 / t."""
+        """By a curve that is (1 - sqrt(E t))^2 / (1 - t) between t = e^-range and 1 / t, 1 - E and 0 outside."""
         need(levels is not None, "releases of a bounded range are on no lattice; they need a resolution")
         assert levels is not None
         assert grid.resolution is not None
@@ -491,10 +495,24 @@ class BoundedRange(Release):
             elif s_high <= t_low:
                 upper.append(one - e_low)
             else:
-                upper.append(-(-((one - s_low) ** 2) // (one - t_high)))
+                upper.append(self.value(one - s_low, one - t_high, up=True))
             inside = s_low >= t_high and s_high <= one
-            lower.append(max(one - e_high, (one - s_high) ** 2 // (one - t_low) if inside else 0, 0))
+            lower.append(max(one - e_high, self.value(one - s_high, one - t_low, up=False) if inside else 0, 0))
         return _by_curve(-high, upper, lower, levels, grid, bits), levels
+
+
+@dataclass(frozen=True)
+class Laplace(BoundedRange):
+    """Continuous Laplace noise, whose losses are at most sensitivity / scale: g(E) = 1 - sqrt(E t), t = e^-range."""
+
+    @classmethod
+    def read(cls, stated: Mapping[str, Any]) -> Laplace:
+        largest = read_level(stated["epsilon"], "epsilon of a release")
+        need(largest != ONE, "epsilon of a release must be above 0")
+        return cls(largest)
+
+    def value(self, rest: int, least: int, *, up: bool) -> int:
+        return rest
 
 
 class NoiseCurve:
@@ -731,6 +749,7 @@ KINDS: dict[str, tuple[Callable[[Mapping[str, Any]], Release], set[str]]] = {
     "discrete-laplace": (DiscreteLaplace.read, {"epsilon_per_unit", "shift"}),
     "discrete-gaussian": (DiscreteGaussian.read, {"sigma_squared", "shift"}),
     "bounded-range": (BoundedRange.read, {"range"}),
+    "laplace": (Laplace.read, {"epsilon"}),
     "gaussian": (Gaussian.read, {"mu_squared"}),
     "sampled-gaussian": (SampledGaussian.read, {"mu_squared", "rate"}),
     "fixed-sample-gaussian": (FixedSampleGaussian.read, {"mu_squared", "rate"}),

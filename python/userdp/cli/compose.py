@@ -127,6 +127,9 @@ def compose(options: argparse.Namespace) -> int:
     return code
 
 
+RELATIONS = {"add-remove": "one user more or less", "replace": "one user replaced", None: "not stated"}
+
+
 def _show(result: dict[str, Any]) -> None:
     """The numbers in a few digits first, and then what they are about."""
     if "epsilon" in result:
@@ -140,7 +143,7 @@ def _show(result: dict[str, Any]) -> None:
     if "holds" in result:
         print(f"claim      ({result['at_epsilon']}, {result['delta']})-DP: {holds_word(result['holds'])}")
     print(f"releases   {result['releases'].removeprefix('PrivacyLossDistribution(').removesuffix(')')}")
-    print(f"neighbors  {'one user more or less' if result['neighbors'] == 'add-remove' else 'one user replaced'}")
+    print(f"neighbors  {RELATIONS[result['neighbors']]}")
     if not result["attained"]:
         print("           lower ends are about a pair that dominates the releases, and not about one of them")
 
@@ -149,7 +152,8 @@ def _composed(options: argparse.Namespace) -> PrivacyLossDistribution:
     """All releases that are listed, in the order of the help."""
     from userdp.accounting import PrivacyLossDistribution
 
-    neighbors: Any = "replace" if options.sampling is None else "add-remove"
+    # What is drawn on a sample says by which theorem; the rest is about whichever neighbors the numbers are.
+    neighbors = "add-remove" if options.sampling is not None else None if options.sample_size is None else "replace"
     parts: list[tuple[PrivacyLossDistribution, int]] = []
     for name in KINDS:
         for text in getattr(options, name.replace("-", "_")):
@@ -180,7 +184,7 @@ def _pair(p: Any, q: Any, neighbors: Any) -> PrivacyLossDistribution:
 
     if neighbors == "add-remove":
         return PrivacyLossDistribution.from_pmfs(p, q, neighbors=neighbors)
-    return PrivacyLossDistribution.from_pairs([(p, q)])
+    return PrivacyLossDistribution.from_pairs([(p, q)], neighbors=neighbors)
 
 
 def _release(name: str, text: str, neighbors: Any) -> tuple[PrivacyLossDistribution, int]:

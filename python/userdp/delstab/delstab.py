@@ -486,7 +486,7 @@ class DelStab:
     @property
     def cost(self) -> PrivacyCost:
         """What every release costs; give it to a ledger before a release."""
-        return PrivacyCost(as_epsilon(self.calibration.level), self.calibration.delta)
+        return PrivacyCost(as_epsilon(self.calibration.level), self.calibration.delta, neighbors="replace")
 
     def plan(self, n_users: int) -> EngineChoice:
         """The engine and the compatibility for datasets of n users; public.

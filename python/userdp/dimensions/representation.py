@@ -112,7 +112,7 @@ def representation_size(matrix: Matrix, *, alpha: Delta, beta: Delta, budget: in
         Entries 0 and 1. At most 3 points that are not constant and do not repeat or negate another, unless the bounds
         of `representation_size_bounds` meet.
     alpha : float, int, Fraction or decimal string
-        The error, in [0, 1]. A float is the dyadic number it is: say "1/3" for a third.
+        The error, in [0, 1]. A float is the decimal it prints as: say "1/3" for a third.
     beta : float, int, Fraction or decimal string
         The probability of failure, in [0, 1).
     budget : int, optional

@@ -42,6 +42,18 @@ def bounded(value: float | Fraction, toward: Toward = "up", digits: int = DIGITS
     return f"{float(short):.{digits}g}" if near else f"{short:e}"
 
 
+def apart(value: Fraction, other: Fraction) -> tuple[str, str]:
+    """Two numbers to as many digits as it takes to tell them apart, where they differ."""
+    for digits in range(6, 41):
+        with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)) as context:
+            texts = [
+                f"{context.divide(Decimal(x.numerator), Decimal(x.denominator)).normalize():g}" for x in (value, other)
+            ]
+        if texts[0] != texts[1] or value == other:
+            return texts[0], texts[1]
+    return fraction_text(value), fraction_text(other)
+
+
 def as_float(value: float | Fraction | PrivacyLevel) -> float:
     """The nearest float, which is infinite beyond all floats."""
     try:

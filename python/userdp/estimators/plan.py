@@ -70,6 +70,10 @@ class Budget:
     parts: Parts  # in units of `unit`
     unit: BudgetUnit = "epsilon"
 
+    def __post_init__(self) -> None:
+        # Estimators protect who is replaced: the list of users, or the number of rows, is public.
+        object.__setattr__(self, "cost", replace(self.cost, neighbors="replace"))
+
     @classmethod
     def of(cls, epsilon: Epsilon, shares: Mapping[str, Fraction | int], delta: Fraction | int = 0) -> Budget:
         """A budget of (epsilon, delta) in parts of epsilon: see `split_budget`."""

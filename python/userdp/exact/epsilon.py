@@ -7,8 +7,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from userdp import _core
 from userdp.exact.numbers import Epsilon, LogRatio, PrivacyLevel, parse_level, round_up, short_repr
 
@@ -23,8 +21,6 @@ def core_level(level: PrivacyLevel) -> _core.Level:
 
 @lru_cache(maxsize=256, typed=True)
 def _remembered(epsilon: Any, name: str) -> _core.Level:
-    if type(epsilon) in (float, np.float64) and 0 <= epsilon < math.inf:
-        return _core.Level.from_float(epsilon)
     return core_level(parse_level(epsilon, name))
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import numbers
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -78,6 +79,7 @@ class LogRatio:
         return f"LogRatio({self.numerator:{form}}, {self.denominator:{form}})"
 
 
+Neighbors: TypeAlias = Literal["replace", "add-remove"]
 Epsilon: TypeAlias = "float | int | Fraction | str | LogRatio"
 Delta: TypeAlias = "float | int | Fraction | str"
 
@@ -147,9 +149,15 @@ def defensive_copy(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
-def exact_number(value: Any) -> Fraction | None:
-    """Read one real number exactly, floats as the dyadic numbers they are; None for infinities and NaN."""
+def exact_number(value: Any, *, printed: bool = False) -> Fraction | None:
+    """Read one real number exactly, floats as the dyadic numbers they are; None for infinities and NaN.
+
+    With `printed` a float is the shortest decimal that it prints as: ten times 0.1 are 1.
+    """
     value = defensive_copy(value)
+    if printed and isinstance(value, (float, np.floating)):
+        # A subclass may print as it likes.
+        value = Decimal(float.__repr__(value) if isinstance(value, float) else str(value))
     if isinstance(value, np.generic):
         if isinstance(value, (np.bool_, np.datetime64, np.timedelta64)):
             raise TypeError("not a real number")
@@ -179,10 +187,10 @@ def exact_number(value: Any) -> Fraction | None:
     raise TypeError("not a real number")
 
 
-def parse_exact(value: Any, name: str, accepted: str) -> Fraction:
+def parse_exact(value: Any, name: str, accepted: str, *, printed: bool = False) -> Fraction:
     """Read one finite number exactly, or raise an error that names the argument."""
     try:
-        number = exact_number(value)
+        number = exact_number(value, printed=printed)
     except TypeError:
         raise TypeError(f"{name} must be {accepted}; got {short_repr(value)} of type {type(value).__name__}") from None
     except ValueError as error:
@@ -193,7 +201,7 @@ def parse_exact(value: Any, name: str, accepted: str) -> Fraction:
 
 
 def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
-    """Read epsilon >= 0 exactly: a float as the dyadic number it is, the text "ln(3/2)" as `LogRatio(3, 2)`."""
+    """Read epsilon >= 0 exactly: a float as the decimal it prints as, the text "ln(3/2)" as `LogRatio(3, 2)`."""
     if isinstance(epsilon, LogRatio):
         return PrivacyLevel(epsilon.ratio, Fraction(0))
     if isinstance(epsilon, str) and (logarithm := _LOGARITHM.fullmatch(epsilon)):
@@ -205,7 +213,7 @@ def parse_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
             raise ValueError(f"{name}={short_repr(epsilon)} is below 0, or no number; ln(x) needs x >= 1")
         return PrivacyLevel(ratio, Fraction(0))
     accepted = "a non-negative float, int, Fraction, decimal string such as '0.1', '1/3' or 'ln(3/2)', or LogRatio"
-    value = parse_exact(epsilon, name, accepted)
+    value = parse_exact(epsilon, name, accepted, printed=True)
     if value < 0:
         raise ValueError(f"{name} must be >= 0; got {short_repr(epsilon)}")
     return PrivacyLevel(Fraction(1), value)
@@ -219,20 +227,40 @@ def nonzero_level(epsilon: Any, name: str = "epsilon") -> PrivacyLevel:
     return level
 
 
-def parse_delta(delta: Any, name: str = "delta") -> Fraction:
-    """Read a probability in [0, 1] exactly."""
-    value = parse_exact(delta, name, "a float, int, Fraction or decimal string in [0, 1]")
+def parse_delta(delta: Any, name: str = "delta", *, printed: bool = True) -> Fraction:
+    """Read a probability in [0, 1] exactly: a float as the decimal it prints as, or as the dyadic number it is."""
+    value = parse_exact(delta, name, "a float, int, Fraction or decimal string in [0, 1]", printed=printed)
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1]; got {short_repr(delta)}")
     return value
 
 
-def parse_positive(value: Any, name: str) -> Fraction:
+def parse_positive(value: Any, name: str, *, printed: bool = False) -> Fraction:
     """Read a number above 0 exactly."""
-    number = parse_exact(value, name, "a positive float, int, Fraction or decimal string")
+    number = parse_exact(value, name, "a positive float, int, Fraction or decimal string", printed=printed)
     if number <= 0:
         raise ValueError(f"{name} must be > 0; got {short_repr(value)}")
     return number
+
+
+def check_neighbors(neighbors: Any) -> Neighbors:
+    """Read a neighbor relation."""
+    if not isinstance(neighbors, str) or neighbors not in ("replace", "add-remove"):
+        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+    return neighbors  # type: ignore[return-value]
+
+
+def stated_neighbors(neighbors: Any) -> Neighbors | None:
+    """Read a neighbor relation, or None where it is not stated."""
+    return None if neighbors is None else check_neighbors(neighbors)
+
+
+def agreed_neighbors(relations: Iterable[Neighbors | None], name: str) -> Neighbors | None:
+    """The relation of all that state one: what does not is about the same by its giver's word."""
+    stated = {relation for relation in relations if relation is not None}
+    if len(stated) > 1:
+        raise ValueError(f"{name} must be about the same neighbors; got 'replace' and 'add-remove'")
+    return stated.pop() if stated else None
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
@@ -298,6 +326,16 @@ def round_up(x: Fraction) -> float:
     return nearest if nearest == math.inf or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
 
 
+def printed_bounds(lower: Fraction, upper: Fraction) -> Bounds:
+    """Floats around, also as the decimals that they print as: whoever passes one on as a delta passes a bound."""
+    low, high = round_down(lower), round_up(upper)
+    if exact_number(low, printed=True) > lower:  # type: ignore[operator]
+        low = math.nextafter(low, 0)
+    if exact_number(high, printed=True) < upper:  # type: ignore[operator]
+        high = math.nextafter(high, math.inf)
+    return Bounds(low, high)
+
+
 def bits_of(number: int) -> list[int]:
     """Which bits are 1, from the lowest on: the members of a set that is written as an integer."""
     bits = []
@@ -332,9 +370,9 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> Bounds:
 
 
 def open_unit_fraction(value: Any, name: str, *, bits: int = 1000) -> Fraction:
-    """Read a number strictly between 0 and 1, exactly."""
+    """Read a number strictly between 0 and 1, exactly: a float as the decimal it prints as."""
     try:
-        number = exact_number(value)
+        number = exact_number(value, printed=True)
     except TypeError:
         raise TypeError(f"{name} must be a number strictly between 0 and 1; got {short_repr(value)}") from None
     except ValueError as error:

@@ -13,11 +13,13 @@ import numpy.typing as npt
 
 from userdp.exact.numbers import (
     Epsilon,
+    Neighbors,
     defensive_copy,
     is_integer,
     parse_level,
     parse_positive,
     short_repr,
+    stated_neighbors,
 )
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
@@ -92,7 +94,14 @@ class Mechanism(ABC):
             raise AttributeError(f"the arguments of {type(self).__name__} say no cost of a draw")
         if "epsilon" not in self._arguments:
             raise ValueError("the cost of a draw needs a sensitivity: make the noise with epsilon and sensitivity")
-        return PrivacyCost(**{name: self._arguments[argument] for name, argument in self._cost_from.items()})
+        given = {name: self._arguments[argument] for name, argument in self._cost_from.items()}
+        return PrivacyCost(**given, neighbors=self.neighbors)
+
+    @property
+    def neighbors(self) -> Neighbors | None:
+        """For which neighboring datasets `cost` is; None where that was not said with the sensitivity."""
+        relation: Neighbors | None = self._arguments.get("neighbors")
+        return relation
 
     def privacy_loss(self) -> PrivacyLossDistribution:
         """The privacy loss of one draw, to be composed with others.
@@ -100,12 +109,11 @@ class Mechanism(ABC):
         Returns
         -------
         PrivacyLossDistribution
-            Of what `cost` says, or of more that is known of the mechanism; for neighbors that differ in one replaced
-            user, or for those that the mechanism's `neighbors` says.
+            Of what `cost` says, or of more that is known of the mechanism, for its `neighbors`.
         """
         from userdp.accounting.privacy_loss import loss_of_cost
 
-        return loss_of_cost(self.cost, getattr(self, "neighbors", "replace"))
+        return loss_of_cost(self.cost)
 
 
 def _made_again(
@@ -276,6 +284,7 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
         sensitivity: float | Fraction | str,
         granularity: float | Fraction | None = None,
         monotone: bool,
+        neighbors: Neighbors | None = None,
         **flags: bool,
     ) -> None:
         from userdp import _core
@@ -285,6 +294,12 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
         for name, flag in flags.items():
             if not isinstance(flag, (bool, np.bool_)):
                 raise TypeError(f"{name} must be a bool; got {short_repr(flag)}")
+        relation = stated_neighbors(neighbors)
+        if monotone and relation == "replace":
+            raise ValueError(
+                "monotone=True is for neighbors='add-remove': scores move in both directions when a user is replaced; "
+                "got neighbors='replace'"
+            )
         level = core_level(parse_level(epsilon))
         largest_change = parse_positive(sensitivity, "sensitivity")
         step = None if granularity is None else parse_positive(granularity, "granularity")
@@ -305,6 +320,7 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
             epsilon=epsilon,
             sensitivity=sensitivity,
             granularity=granularity,
+            neighbors=relation,
             **{name: bool(flag) for name, flag in flags.items()},
         )
 
@@ -312,27 +328,16 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
     def cost(self) -> PrivacyCost:
         """What one draw costs, for data that a neighbor changes by the sensitivity at most.
 
-        Without `monotone` it states the bounded range, which costs epsilon**2 / 8 where rho is counted.
+        It states the bounded range, roundings included, which costs epsilon**2 / 8 where rho is counted.
         """
         from userdp.accounting.cost import PrivacyCost
 
-        epsilon = self._arguments["epsilon"]
-        return PrivacyCost(epsilon) if self._arguments["monotone"] else PrivacyCost(bounded_range=epsilon)
+        return PrivacyCost(bounded_range=self._arguments["epsilon"], neighbors=self.neighbors)
 
-    def privacy_loss(self) -> PrivacyLossDistribution:
-        """The privacy loss of one draw: that of all mechanisms of bounded range epsilon, roundings included.
-
-        Returns
-        -------
-        PrivacyLossDistribution
-            With `monotone=True`, of all that are epsilon-DP.
-        """
-        from userdp.accounting import PrivacyLossDistribution
-
-        epsilon = self._arguments["epsilon"]
-        if self._arguments["monotone"]:
-            return PrivacyLossDistribution.pure(epsilon)
-        return PrivacyLossDistribution.bounded_range(epsilon)
+    @property
+    def neighbors(self) -> Neighbors | None:
+        """For which neighboring datasets `cost` is: "add-remove" if monotone; None where that was not said."""
+        return "add-remove" if self._arguments["monotone"] else super().neighbors
 
     @abstractmethod
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> Rate:

@@ -146,7 +146,9 @@ class CorrelatedCounts(Mechanism):
             open_unit_fraction(delta, "delta")
             self._half = largest_mu2(epsilon, delta, distance=far) / 2
         else:
-            self._half = parse_positive(rho, "rho") if mu2 is None else parse_positive(mu2, "mu2") / 2
+            of_rho = mu2 is None
+            half = parse_positive(rho if of_rho else mu2, "rho" if of_rho else "mu2", printed=True)
+            self._half = half if of_rho else half / 2
         self._plan = self._planned(Fraction(0))
         for p in range(1, PARTS // 2 + 1):
             plan = self._planned(Fraction(p, PARTS))
@@ -224,7 +226,7 @@ class CorrelatedCounts(Mechanism):
     def cost(self) -> PrivacyCost:
         """What one release costs: rho, or mu2, with epsilon and delta where these were given."""
         if not self._exact:
-            return PrivacyCost(rho=self.rho, distance=self.distance)
+            return PrivacyCost(rho=self.rho, distance=self.distance, neighbors=self.neighbors)
         share = self.theta
         length = largest_length(self.n_keys, self.max_keys, share) * share.denominator**2
         mu2 = length / (self._noise.sigma_squared - SMOOTHING)
@@ -238,6 +240,7 @@ class CorrelatedCounts(Mechanism):
             self._arguments.get("delta", 0),
             mu2=mu2,
             distance=far,
+            neighbors=self.neighbors,
         )
 
     def error(self, probability: Number = "0.95") -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import check_count, is_integer, parse_positive, short_repr
+from userdp.exact.numbers import Neighbors, check_count, is_integer, parse_positive, short_repr, stated_neighbors
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
@@ -47,13 +47,15 @@ class DiscreteGaussian(AdditiveNoise):
         Privacy parameter of zCDP, positive: sigma_squared is sensitivity**2 / (2 rho), rounded up to 64 significant
         bits. Exactly one of sigma_squared and rho is given.
     sensitivity : int, optional
-        With rho, and only then: how far the vector of integers moves at most, in Euclidean length, when one user is
-        replaced; at least 1.
+        With rho, and only then: how far the vector of integers moves at most, in Euclidean length, between neighbors;
+        at least 1.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say.
 
     Notes
     -----
-    *Neighbors and sensitivity.* Neighbors differ in one replaced user, and the vector of integers that is released
-    moves by at most `sensitivity` in Euclidean length between them. The ideal release is then `rho` (sensitivity)-zCDP
+    *Neighbors and sensitivity.* The vector of integers that is released moves by at most `sensitivity` in Euclidean
+    length between neighbors, whichever these are. The ideal release is then `rho` (sensitivity)-zCDP
     (Canonne, Kamath and Steinke 2020, Theorem 14), and that of D integers is within D * `distance` of it in total
     variation: `userdp.accounting.zcdp_delta` computes the (epsilon, delta) of both together. The whole of rho is spent
     on the one release, and none is claimed without the distance. Proof: docs/proofs/discrete_gaussian.md.
@@ -91,6 +93,7 @@ class DiscreteGaussian(AdditiveNoise):
         sigma_squared: float | Fraction | str | None = None,
         rho: float | Fraction | str | None = None,
         sensitivity: int | None = None,
+        neighbors: Neighbors | None = None,
     ) -> None:
         if (sigma_squared is None) == (rho is None):
             raise TypeError(
@@ -106,9 +109,11 @@ class DiscreteGaussian(AdditiveNoise):
                 raise TypeError(
                     "rho needs sensitivity: how far one user moves the integers in Euclidean length, an int >= 1"
                 )
-            least = Fraction(check_count(sensitivity, "sensitivity") ** 2) / (2 * parse_positive(rho, "rho"))
+            squared = Fraction(check_count(sensitivity, "sensitivity") ** 2)
+            least = squared / (2 * parse_positive(rho, "rho", printed=True))
             self._sigma_squared = _rounded_up(least)
-        super().__init__(sigma_squared=sigma_squared, rho=rho, sensitivity=sensitivity)
+        relation = stated_neighbors(neighbors)
+        super().__init__(sigma_squared=sigma_squared, rho=rho, sensitivity=sensitivity, neighbors=relation)
         self._core_noise  # noqa: B018  refuses what is out of range
 
     @cached_property
@@ -152,8 +157,8 @@ class DiscreteGaussian(AdditiveNoise):
         Parameters
         ----------
         sensitivity : int, optional
-            How far the vector moves at most, in Euclidean length, when one user is replaced; at least 1. By default
-            the one that the noise was made with.
+            How far the vector moves at most, in Euclidean length, between neighbors; at least 1. By default the one
+            that the noise was made with.
         dimension : int
             How many integers are released.
 
@@ -181,6 +186,8 @@ class DiscreteGaussian(AdditiveNoise):
         PrivacyLossDistribution(Gaussian noise (mu^2 = 0.0416667), within ...)
         """
         from userdp.accounting import PrivacyLossDistribution
+        from userdp.accounting.cost import PrivacyCost
+        from userdp.accounting.privacy_loss import loss_of_cost
 
         moved = sensitivity if sensitivity is not None else self._arguments.get("sensitivity")
         if moved is None:
@@ -188,14 +195,15 @@ class DiscreteGaussian(AdditiveNoise):
         length, count = check_count(moved, "sensitivity"), check_count(dimension, "dimension")
         variance = self._sigma_squared
         if count == 1 and length <= LISTED_SHIFT and variance <= LISTED_VARIANCE:
-            return PrivacyLossDistribution.discrete_gaussian(variance, length).within(self.distance)
+            once = PrivacyLossDistribution.discrete_gaussian(variance, length, neighbors=self.neighbors)
+            return once.within(self.distance)
         if variance <= SMOOTHING:
             raise ValueError(
                 f"dimension={count}: several integers need a sigma_squared above {SMOOTHING}; "
                 f"it is {float(variance):.6g}"
             )
-        release = PrivacyLossDistribution.gaussian(mu2=Fraction(length**2) / (variance - SMOOTHING))
-        return release.within(min(count * (self.distance + SMOOTHED_WITHIN), Fraction(1)))
+        mu2, distance = Fraction(length**2) / (variance - SMOOTHING), count * (self.distance + SMOOTHED_WITHIN)
+        return loss_of_cost(PrivacyCost(mu2=mu2, distance=min(distance, Fraction(1)), neighbors=self.neighbors))
 
     def tail(self, x: int) -> Fraction:
         """The probability that the noise of one integer is x or more, exactly as it is drawn.

@@ -14,6 +14,7 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    Neighbors,
     PrivacyLevel,
     check_count,
     is_integer,
@@ -25,6 +26,7 @@ from userdp.exact.numbers import (
     round_down,
     round_up,
     short_repr,
+    stated_neighbors,
 )
 from userdp.exact.pmf import Pmf
 from userdp.mechanisms.base import AdditiveNoise, IntegerDistribution
@@ -55,6 +57,8 @@ class DiscreteLaplace(AdditiveNoise):
     bounds : tuple of two int
         (low, high) with low < high, both within int64 and at most 2**62 apart. Public. Values outside are clamped to
         it, silently and by design: an error would tell something about a private value.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say.
 
     Raises
     ------
@@ -64,9 +68,9 @@ class DiscreteLaplace(AdditiveNoise):
 
     Notes
     -----
-    *Neighbors and sensitivity.* Neighbors differ in one replaced user, and the value changes by at most `sensitivity`
-    between them. One release is then epsilon-DP (pure) and spends the whole budget; the releases of an array add up,
-    unless each user touches one entry only. The tables are certified in integers when they are built. Proof:
+    *Neighbors and sensitivity.* The value changes by at most `sensitivity` between neighbors, whichever these are. One
+    release is then epsilon-DP (pure) and spends the whole budget; the releases of an array add up, unless each user
+    touches one entry only. The tables are certified in integers when they are built. Proof:
     docs/proofs/discrete_laplace.md.
 
     *The distribution.* `pmf` is exactly what is drawn. Privacy rests on it alone, not on how near it is to the ideal
@@ -105,6 +109,7 @@ class DiscreteLaplace(AdditiveNoise):
         epsilon: Epsilon | None = None,
         sensitivity: int | None = None,
         bounds: tuple[int, int],
+        neighbors: Neighbors | None = None,
     ) -> None:
         if (scale is None) == (epsilon is None):
             raise TypeError(
@@ -120,7 +125,13 @@ class DiscreteLaplace(AdditiveNoise):
                 raise TypeError("epsilon needs sensitivity: how much one user changes the value, an int >= 1")
             self._level, self._sensitivity = nonzero_level(epsilon), check_count(sensitivity, "sensitivity")
         self._range = _bounds(bounds)
-        super().__init__(scale=scale, epsilon=epsilon, sensitivity=sensitivity, bounds=self._range)
+        super().__init__(
+            scale=scale,
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            bounds=self._range,
+            neighbors=stated_neighbors(neighbors),
+        )
 
     @cached_property
     def _core_noise(self) -> _core.DiscreteLaplaceTables:
@@ -169,26 +180,28 @@ class DiscreteLaplace(AdditiveNoise):
         Parameters
         ----------
         sensitivity : int, optional
-            How much one replaced user changes the value, at least 1. By default the one that the noise was made with.
+            How much the value changes between neighbors, at least 1. By default the one that the noise was made with.
 
         Returns
         -------
         PrivacyLossDistribution
             Clamping only takes from it, and ratios of the tables are at most those of the ideal noise for each unit:
-            docs/proofs/exact_composition.md, section 8. Beyond a sensitivity of 2**16 that of epsilon-DP.
+            docs/proofs/exact_composition.md, section 8. Clamped values move by the width of the bounds at most. Beyond
+            a sensitivity of 2**16 that of continuous noise, which is above it by a loss of rate**2 / 4.
         """
         from userdp.accounting import PrivacyLossDistribution
+        from userdp.accounting.privacy_loss import laplace_above
 
         moved = sensitivity if sensitivity is not None else self._sensitivity
         if moved is None:
             raise TypeError("sensitivity is missing: how much one user changes the value")
         rate = rate_above(self._level, Fraction(self._sensitivity or 1))
-        length = check_count(moved, "sensitivity")
+        low, high = self._range
+        length = min(check_count(moved, "sensitivity"), high - low)
         if length <= LISTED_SHIFT:
-            return PrivacyLossDistribution.discrete_laplace(rate, length)
-        if isinstance(rate, LogRatio):
-            rate = value_enclosure(parse_level(rate))[1]
-        return PrivacyLossDistribution.pure(rate * length)
+            return PrivacyLossDistribution.discrete_laplace(rate, length, neighbors=self.neighbors)
+        above = value_enclosure(parse_level(rate))[1]
+        return laplace_above(above * length + above**2 / 4, self.neighbors)
 
     def _requested(self, degree: int) -> float:
         """What was asked for, divided by `degree`, rounded up."""
@@ -267,6 +280,8 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
         Privacy parameter, positive. With the sensitivity, in place of the scale: scale = sensitivity / epsilon.
     sensitivity : int
         The most by which the integer statistic changes between neighbors: 1 by default. Only with epsilon.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say.
 
     Notes
     -----
@@ -296,11 +311,17 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
     """
 
     def __init__(
-        self, *, scale: Delta | None = None, epsilon: Epsilon | None = None, sensitivity: int | None = None
+        self,
+        *,
+        scale: Delta | None = None,
+        epsilon: Epsilon | None = None,
+        sensitivity: int | None = None,
+        neighbors: Neighbors | None = None,
     ) -> None:
         if (scale is None) == (epsilon is None):
             raise TypeError("UnboundedDiscreteLaplace takes exactly one of scale and epsilon")
-        super().__init__(scale=scale, epsilon=epsilon, sensitivity=sensitivity)
+        relation = stated_neighbors(neighbors)
+        super().__init__(scale=scale, epsilon=epsilon, sensitivity=sensitivity, neighbors=relation)
         # The rate 1 / scale is the level divided by the divisor.
         if scale is not None:
             if sensitivity is not None:
@@ -338,7 +359,7 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
 
         moved = sensitivity if sensitivity is not None else self._arguments.get("sensitivity", 1)
         rate = rate_above(self._level, self._divisor)
-        return PrivacyLossDistribution.discrete_laplace(rate, moved).within(FOLDED)
+        return PrivacyLossDistribution.discrete_laplace(rate, moved, neighbors=self.neighbors).within(FOLDED)
 
     def probability(self, x: int) -> Bounds:
         """Certified floats around P[x] = (1 - q) / (1 + q) q**|x|, where q = e**(-1 / scale)."""

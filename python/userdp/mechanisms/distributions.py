@@ -140,7 +140,7 @@ class BiasedCoin(Distribution[bool, np.bool_]):
         self._rational = Fraction(1)
         self._minus_log = Fraction(0)
         if probability is not None:
-            self._rational = parse_delta(probability, "probability")
+            self._rational = parse_delta(probability, "probability", printed=False)
         else:
             accepted = "a float, int, Fraction or decimal string, at most 0"
             self._minus_log = -parse_exact(log_probability, "log_probability", accepted)
@@ -354,7 +354,7 @@ class NegativeBinomial(TableDistribution):
         self._r = parse_exact(r, "r", "a positive float, int, Fraction or decimal string")
         if self._r <= 0:
             raise ValueError(f"r must be > 0; got {short_repr(r)}")
-        self._p = parse_delta(p, "p")
+        self._p = parse_delta(p, "p", printed=False)
         if not 0 < self._p < 1:
             raise ValueError(f"p must be in (0, 1) here, ends excluded; got {short_repr(p)}")
 
@@ -398,7 +398,7 @@ class Geometric(IntegerDistribution):
 
     def __init__(self, *, p: Delta) -> None:
         super().__init__(p=p)
-        self._p = parse_delta(p, "p")
+        self._p = parse_delta(p, "p", printed=False)
         if self._p < Fraction(1, 2**52):
             raise ValueError(f"p must be from 2**-52 to 1, so that draws fit into 64 bits; got {short_repr(p)}")
 

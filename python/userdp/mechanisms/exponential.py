@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon, check_count, parse_level, parse_positive, short_repr
+from userdp.exact.numbers import Epsilon, Neighbors, check_count, parse_level, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
@@ -42,9 +42,15 @@ class ListedChoice(ChoiceByScore[ListedRate, Scores, np.int64], Generic[ListedRa
         granularity: float | Fraction | None = None,
         maximize: bool = False,
         monotone: bool = False,
+        neighbors: Neighbors | None = None,
     ) -> None:
         super().__init__(
-            epsilon=epsilon, sensitivity=sensitivity, granularity=granularity, maximize=maximize, monotone=monotone
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            granularity=granularity,
+            maximize=maximize,
+            monotone=monotone,
+            neighbors=neighbors,
         )
 
     @property
@@ -88,7 +94,7 @@ class ExponentialMechanism(ListedChoice["_core.ExponentialRate"]):
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
+        Privacy parameter, above 2**-35 and below 88. A float is the decimal it prints as.
     sensitivity : int, float, Fraction or decimal string
         The most that any one candidate's score changes between neighbors, in units of the scores. Positive; without
         a granularity an integer below 2**62.
@@ -101,12 +107,14 @@ class ExponentialMechanism(ListedChoice["_core.ExponentialRate"]):
     monotone : bool
         True promises that between neighbors all scores change in the same direction, and gives the ideal distribution
         P[i] proportional to e**(-epsilon scores[i] / sensitivity). Counts do so when one user is added or removed.
-        They do not when a user is *replaced*, which this library means by neighbors: with this option the loss would
-        then be up to 2 epsilon.
+        They do not when a user is *replaced*: the loss would then be up to 2 epsilon.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say; with
+        `monotone` it is "add-remove".
 
     Notes
     -----
-    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is replaced,
+    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity between neighbors,
     the draw is epsilon-DP (delta = 0) for a user. This concerns all that the user contributes: clamp or average within
     a user first. The proof covers the integers that are drawn from, with every rounding:
     docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon, is_integer, parse_positive, short_repr
+from userdp.exact.numbers import Epsilon, Neighbors, is_integer, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
@@ -181,16 +181,19 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", 
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
+        Privacy parameter, above 2**-35 and below 88. A float is the decimal it prints as.
     sensitivity : int
         The most that any one candidate's score changes between neighbors, from 1 to 2**62 - 1.
     monotone : bool
         True promises that between neighbors all scores change in the same direction, and doubles the rate. They do
-        not when a user is *replaced*, which this library means by neighbors: the loss would then be up to 2 epsilon.
+        not when a user is *replaced*: the loss would then be up to 2 epsilon.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say; with
+        `monotone` it is "add-remove".
 
     Notes
     -----
-    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is replaced,
+    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity between neighbors,
     the draw is epsilon-DP (delta = 0) for a user. The groups only write the scores down: they may be cut differently
     for every dataset, as long as the range, from the first to the last candidate, is public. The proof covers every
     rounding, for up to 2**64 candidates: docs/proofs/exponential_mechanism.md. Replacing g users costs g epsilon.
@@ -223,10 +226,17 @@ class GroupedExponentialMechanism(ChoiceByScore["_core.GroupedExponentialRate", 
     True
     """
 
-    def __init__(self, *, epsilon: Epsilon, sensitivity: float | Fraction | str, monotone: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        sensitivity: float | Fraction | str,
+        monotone: bool = False,
+        neighbors: Neighbors | None = None,
+    ) -> None:
         if parse_positive(sensitivity, "sensitivity").denominator != 1:
             raise ValueError(f"sensitivity must be an integer, as the scores are; got {short_repr(sensitivity)}")
-        super().__init__(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone)
+        super().__init__(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, neighbors=neighbors)
 
     def _rate_of(self, level: _core.Level, sensitivity: int, monotone: bool) -> _core.GroupedExponentialRate:
 

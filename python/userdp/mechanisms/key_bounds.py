@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
 
-from userdp.exact.numbers import Delta, check_count, is_integer, parse_delta, parse_positive, short_repr
+from userdp.exact.numbers import (
+    Delta,
+    Neighbors,
+    check_count,
+    check_neighbors,
+    is_integer,
+    parse_delta,
+    parse_positive,
+    short_repr,
+)
 from userdp.exceptions import BudgetError
-
-Neighbors: TypeAlias = Literal["replace", "add-remove"]
 
 MOST_KEYS = 2**12
 """Of one user."""
-
-
-def check_neighbors(neighbors: object) -> Neighbors:
-    """Read a neighbor relation."""
-    if neighbors == "replace":
-        return "replace"
-    if neighbors == "add-remove":
-        return "add-remove"
-    raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
 
 
 def check_keys(max_keys: object) -> int:

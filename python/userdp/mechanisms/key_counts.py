@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import is_integer
+from userdp.exact.numbers import Neighbors, is_integer
 from userdp.mechanisms.base import AdditiveNoise, Mechanism
-from userdp.mechanisms.key_bounds import Neighbors
 from userdp.users.table import canonical_id, order_of
 
 Integers: TypeAlias = npt.NDArray[np.int64]

@@ -18,12 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Delta, Epsilon, check_count, is_integer, parse_delta, parse_positive, short_repr
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    Neighbors,
+    check_count,
+    check_neighbors,
+    is_integer,
+    parse_delta,
+    parse_positive,
+    short_repr,
+)
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, Mechanism
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
-from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.permute_and_flip import MOST_CANDIDATES, PermuteAndFlip
 from userdp.runtime import source_of
 from userdp.users.containers import Item, item_of, read_items
@@ -46,8 +55,7 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
     """Choose an item that many users have, from keyword arguments that say everything."""
 
     def __init__(self, *, neighbors: Neighbors, default: Item | None, **arguments: Any) -> None:
-        if neighbors not in ("replace", "add-remove"):
-            raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+        check_neighbors(neighbors)
         self._neighbors = neighbors
         self._default = None if default is None else self._accepted(default)
         if default is not None and self._default is None:
@@ -333,7 +341,7 @@ class PurePrivateMode(RangeMode):
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
+        Privacy parameter, above 2**-35 and below 88. A float is the decimal it prints as.
     n_items : int
         The items are 0, ..., n_items - 1, from 1 to 2**64 of them. Public.
     neighbors : {"replace", "add-remove"}
@@ -408,10 +416,9 @@ class PurePrivateMode(RangeMode):
         )
         # Adding or removing a user moves all scores in one direction, replacing one does not.
         monotone = neighbors == "add-remove"
-        self._mechanism = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1, monotone=monotone)
-        self._flips = (
-            PermuteAndFlip(epsilon=epsilon, sensitivity=1, maximize=True, monotone=monotone) if flips else None
-        )
+        common: dict[str, Any] = {"epsilon": epsilon, "sensitivity": 1, "monotone": monotone, "neighbors": neighbors}
+        self._mechanism = GroupedExponentialMechanism(**common)
+        self._flips = PermuteAndFlip(**common, maximize=True) if flips else None
 
     @property
     def mechanism(self) -> SelectionMechanism:
@@ -421,7 +428,7 @@ class PurePrivateMode(RangeMode):
     @property
     def cost(self) -> PrivacyCost:
         """What a release costs. For replaced users the exponential mechanism states its bounded range."""
-        return self._mechanism.cost if self._flips is None else self._flips.cost
+        return (self._flips or self._mechanism).cost
 
     @property
     def certified_epsilon(self) -> float:

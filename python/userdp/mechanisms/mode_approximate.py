@@ -15,10 +15,9 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.algorithms.finite import BOTTOM, Bottom
 from userdp.exact.epsilon import as_epsilon, float_above, level_root
-from userdp.exact.numbers import Delta, Epsilon
+from userdp.exact.numbers import Delta, Epsilon, Neighbors
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.mode import Counts, PrivateMode, least_from_which_on, lower_tail, planned
 from userdp.mechanisms.truncated_discrete_laplace import TruncatedDiscreteLaplace, noise_parameters
 from userdp.users.containers import Item, item_of
@@ -39,7 +38,7 @@ class ApproximatePrivateMode(PrivateMode["Item", "Item | Bottom"]):
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, positive. A float is the dyadic number it is.
+        Privacy parameter, positive. A float is the decimal it prints as.
     delta : float, int, Fraction or decimal string
         A probability strictly between 0 and 1.
     neighbors : {"replace", "add-remove"}

@@ -12,12 +12,21 @@ import numpy as np
 
 from userdp import _core
 from userdp.exact.epsilon import enclosure, level_root, shortened
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, open_unit_fraction, parse_delta, short_repr
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    Neighbors,
+    PrivacyLevel,
+    check_count,
+    check_neighbors,
+    open_unit_fraction,
+    parse_delta,
+    short_repr,
+)
 from userdp.exact.numbers import nonzero_level as positive_level
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.distributions import Categorical
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, read_counts
 from userdp.runtime import source_of
 

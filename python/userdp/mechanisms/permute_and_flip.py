@@ -32,7 +32,7 @@ class PermuteAndFlip(ListedChoice["_core.PermuteAndFlipRate"]):
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, above 2**-35 and below 88. A float is the dyadic number it is.
+        Privacy parameter, above 2**-35 and below 88. A float is the decimal it prints as.
     sensitivity : int, float, Fraction or decimal string
         The most that any one candidate's score changes between neighbors, in units of the scores. Positive; without
         a granularity an integer below 2**62.
@@ -45,11 +45,14 @@ class PermuteAndFlip(ListedChoice["_core.PermuteAndFlipRate"]):
     monotone : bool
         True promises that between neighbors all scores change in the same direction, and doubles the rate: q[i] is near
         e**(-epsilon gap[i] / sensitivity). Counts do so when one user is added or removed. They do not when a user is
-        *replaced*, which this library means by neighbors: with this option the loss would then be up to 2 epsilon.
+        *replaced*: the loss would then be up to 2 epsilon.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say; with
+        `monotone` it is "add-remove".
 
     Notes
     -----
-    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity when one user is replaced,
+    *Neighbors and sensitivity.* If no candidate's score changes by more than the sensitivity between neighbors,
     the draw is epsilon-DP (delta = 0) for a user. This concerns all that the user contributes: clamp or average within
     a user first. The proof covers the integers that are drawn from, with every rounding:
     docs/proofs/permute_and_flip.md. Replacing g users costs g epsilon.
@@ -107,19 +110,19 @@ class PermuteAndFlip(ListedChoice["_core.PermuteAndFlipRate"]):
         """What one draw costs, for data that a neighbor changes by the sensitivity at most. It has no bounded range."""
         from userdp.accounting.cost import PrivacyCost
 
-        return PrivacyCost(self._arguments["epsilon"])
+        return PrivacyCost(self._arguments["epsilon"], neighbors=self.neighbors)
 
     def privacy_loss(self) -> PrivacyLossDistribution:
-        """The privacy loss of one draw: that of all mechanisms that are epsilon-DP, as the range is not bounded.
+        """The privacy loss of one draw: at most that of Laplace noise that is epsilon-DP, roundings included.
 
         Returns
         -------
         PrivacyLossDistribution
-            Of pure differential privacy.
+            Of continuous noise whose largest loss is epsilon: docs/proofs/permute_and_flip.md.
         """
-        from userdp.accounting import PrivacyLossDistribution
+        from userdp.accounting.privacy_loss import laplace_above
 
-        return PrivacyLossDistribution.pure(self._arguments["epsilon"])
+        return laplace_above(self._arguments["epsilon"], self.neighbors)
 
     def pmf(self, scores: Scores) -> Pmf:
         """The distribution that is drawn from: outputs 0, ..., k-1 and integer weights of total 2**(103 k + 128).

@@ -53,7 +53,7 @@ class PlannedPrivateMode(RangeMode):
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, from 2**-20 to 64. A float is the dyadic number it is.
+        Privacy parameter, from 2**-20 to 64. A float is the decimal it prints as.
     n_items : int
         The items are 0, ..., n_items - 1, from 1 to 2**64 of them. Public.
     n_users : int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +125,8 @@ class PrivateRange(Mechanism):
                 )
         self.choice = GroupedExponentialMechanism(epsilon=epsilon, sensitivity=1)
         super().__init__(epsilon=epsilon, bound=bound, width=width, half_width=half_width)
+
+    neighbors: ClassVar[Literal["replace"]] = "replace"
 
     @property
     def certified_epsilon(self) -> float:

@@ -20,7 +20,9 @@ from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
+    Neighbors,
     check_count,
+    check_neighbors,
     nonzero_level,
     open_unit_fraction,
     parse_delta,
@@ -31,7 +33,7 @@ from userdp.exact.numbers import (
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.discrete_gaussian import SMOOTHING, DiscreteGaussian
-from userdp.mechanisms.key_bounds import Neighbors, check_keys, check_neighbors, threshold_delta
+from userdp.mechanisms.key_bounds import check_keys, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.union_calibration import proposals, proposals_within
@@ -63,6 +65,16 @@ class KeysOfUsers:
     rows: _core.TableSums
     order: Codes  # the place of each key in the canonical order, by its code
     found: list[Codes] = field(default_factory=list)
+
+    def chosen(self, max_keys: int, coins: bytes) -> dict[str, Any]:
+        """The arguments by which coins choose at most so many keys of each user."""
+        return {
+            "users": self.users,
+            "key_order": self.order,
+            "max_keys": max_keys,
+            "key_digests": self.keys.digests(coins),
+            "prf_key": coins,
+        }
 
     def drop(self, codes: Codes) -> None:
         """Leave keys out from now on."""
@@ -250,7 +262,7 @@ class SetUnion(KeyMechanism):
         >>> float(union.rho) <= 0.02, float(union.vanishing_delta) <= 1e-6
         (True, True)
         """
-        limit, beside = parse_positive(rho, "rho"), open_unit_fraction(added_delta, "added_delta")
+        limit, beside = parse_positive(rho, "rho", printed=True), open_unit_fraction(added_delta, "added_delta")
         keys, relation = check_keys(max_keys), check_neighbors(neighbors)
         for arguments in proposals_within(float(limit), float(beside), keys, relation, method, first_share):
             made = cls(epsilon=1, **arguments)
@@ -332,6 +344,7 @@ class SetUnion(KeyMechanism):
             rho=self.rho,
             added_delta=self.vanishing_delta,
             distance=self.distance,
+            neighbors=self.neighbors,
         )
 
     def users_for(self, probability: Number, keys: int = 1) -> int:
@@ -393,21 +406,14 @@ class SetUnion(KeyMechanism):
     def shown(self, held: KeysOfUsers, source: _core.Source) -> Iterator[Codes]:
         """The codes of the keys that each round shows, from a source that several mechanisms may share."""
         for one in self._thresholds:
-            coins = b"".join(source.below(2**32).to_bytes(4, "little") for _ in range(8))
-            codes, sums = self._sums(held, coins)
+            codes, sums = self._sums(held, coins_of(source))
             places, _ = one.shown(sums, source)
             held.drop(codes[places])
             yield codes[places]
 
     def _sums(self, held: KeysOfUsers, coins: bytes) -> tuple[Codes, Integers]:
         """The keys that occur, and what users add to them."""
-        common: dict[str, Any] = {
-            "users": held.users,
-            "key_order": held.order,
-            "max_keys": self.max_keys,
-            "key_digests": held.keys.digests(coins),
-            "prf_key": coins,
-        }
+        common = held.chosen(self.max_keys, coins)
         if self.cap is None:
             codes, (sums,) = held.rows.bounded(**common, rule="random", columns=[("weight", self.weight)])
         else:
@@ -498,6 +504,11 @@ class SetUnion(KeyMechanism):
             for key in keys:
                 sums[key] = sums.get(key, 0) + weight_of(self.weight, len(keys))
         return sums
+
+
+def coins_of(source: _core.Source) -> bytes:
+    """What chooses keys: 32 bytes of a source."""
+    return b"".join(source.below(2**32).to_bytes(4, "little") for _ in range(8))
 
 
 def _walked(users: tuple[tuple[Any, ...], ...], weight: int, cap: int) -> Iterable[tuple[Any, int]]:

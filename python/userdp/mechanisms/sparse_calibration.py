@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from userdp.exact.numbers import parse_positive
-from userdp.mechanisms.key_bounds import Neighbors
+from userdp.exact.numbers import Neighbors, parse_positive
 from userdp.mechanisms.key_sums import KeySum
 
 _Proposal: TypeAlias = "tuple[float, int, Callable[[], dict[str, Any]]]"
@@ -43,12 +42,16 @@ def proposals(
 ) -> Iterator[dict[str, Any]]:
     """Noise and thresholds as arguments of `SparseHistogram`, those that show keys of fewer users first."""
     problem = _Problem(epsilon, delta, keys, neighbors, ranges, shares)
-    proposed: list[_Proposal] = []
+    kinds: list[list[_Proposal]] = []
     if method != "laplace":
-        proposed += _candidates(problem, _Gaussian(problem), probability)
+        kinds.append(_candidates(problem, _Gaussian(problem), probability))
     if method != "gaussian":
-        proposed += _candidates(problem, _Laplace(problem), probability)
-    return _in_order(proposed)
+        kinds.append(_candidates(problem, _Laplace(problem), probability))
+    yield from _in_order([one for kind in kinds for one in kind])
+    # What is best by prediction may not be had: beside a large epsilon drawn Gaussian noise is too far off the ideal.
+    if len(kinds) > 1:
+        for kind in kinds:
+            yield from _in_order(kind)
 
 
 class _Problem:

@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
-from userdp.exact.epsilon import as_epsilon
+from userdp.exact.epsilon import as_epsilon, enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
+    Neighbors,
     check_count,
+    check_neighbors,
     is_integer,
     nonzero_level,
     open_unit_fraction,
@@ -31,17 +33,19 @@ from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
-from userdp.mechanisms.key_bounds import Neighbors, check_keys, check_neighbors, check_range, keyed_rho, threshold_delta
+from userdp.mechanisms.key_bounds import check_keys, check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
 from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
 from userdp.mechanisms.sparse_calibration import proposals, read_shares
-from userdp.mechanisms.vanishing_keys import Keys, Shift
+from userdp.mechanisms.vanishing_keys import Keys, Shift, moved_keys, vanishing
 from userdp.runtime import source_of
 
 LARGEST_COUNT = 2**32
 """Counts with discrete Laplace noise are clamped to this: more users than there are people."""
 LARGEST_THRESHOLD = 2**31
+FINEST_DELTA = Fraction(1, 2**64)
+"""No larger epsilon helps where a smaller delta is not reached."""
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
@@ -200,17 +204,30 @@ class SparseHistogram(KeyMechanism):
         level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_keys(max_keys)
         if method not in ("auto", "laplace", "gaussian"):
             raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
+        enclosure(level, "epsilon")  # refuses what is too large
         relation = check_neighbors(neighbors)
         ranges = [check_range(*one) for one in sums]
         shares = read_shares(weights, len(ranges))
         probability = float(open_unit_fraction(target, "target"))
+        refused: BudgetError | None = None
         for arguments in proposals(float(level), float(exact), keys, relation, ranges, shares, method, probability):
-            made = cls(max_keys=keys, epsilon=epsilon, neighbors=relation, **arguments)
-            if made._keys.is_within(level, exact):
-                return made
-        raise ValueError(
+            try:
+                made = cls(max_keys=keys, epsilon=epsilon, neighbors=relation, **arguments)
+                if made._keys.is_within(level, exact) and made._is_drawn:
+                    return made
+            except BudgetError as error:
+                refused = error
+            except ValueError:  # noise that is too narrow or too wide
+                continue
+        repair = (
+            "take a larger delta or another epsilon, or another method"
+            if exact >= FINEST_DELTA
+            else "take a larger delta, such as 1e-19: at any epsilon, what is drawn is not near enough to ideal noise "
+            "for one below about 1e-20 (1e-25 with method='gaussian')"
+        )
+        raise refused or ValueError(
             f"no noise and threshold were found for epsilon={short_repr(epsilon)}, delta={short_repr(delta)} and "
-            f"max_keys={keys}; take a larger epsilon or delta, or another method"
+            f"max_keys={keys}; {repair}"
         )
 
     @property
@@ -228,6 +245,16 @@ class SparseHistogram(KeyMechanism):
     def noise(self) -> Noise:
         """What is added to counts."""
         return self._noise
+
+    @property
+    def _is_drawn(self) -> bool:
+        """Whether there are tables for all noise: those of discrete Laplace noise are made when they are needed."""
+        try:
+            for noise in (self._noise, *(one.noise for one in self._sums)):
+                noise._core_noise  # noqa: B018
+        except BudgetError:
+            return False
+        return True
 
     @cached_property
     def _keys(self) -> Keys:
@@ -263,13 +290,13 @@ class SparseHistogram(KeyMechanism):
     @property
     def vanishing_delta(self) -> Fraction:
         """The probability that any of a user's keys is shown that nobody else has, at most: the delta beside rho."""
-        return self._keys.vanishing()
+        return vanishing(1 - self._shown.probability(1), self.max_keys)
 
     @property
     def distance(self) -> Fraction:
         """How far the numbers that one user moves are from ideal ones, in total variation."""
         noises = (self._noise, *(one.noise for one in self._sums))
-        return self._keys.moved_keys * sum((distance_of(noise) for noise in noises), Fraction(0))
+        return moved_keys(self.max_keys, self.neighbors) * sum((distance_of(noise) for noise in noises), Fraction(0))
 
     @property
     def rho(self) -> Fraction | None:
@@ -288,9 +315,14 @@ class SparseHistogram(KeyMechanism):
         """What a release costs: epsilon and `certified_delta`, and with Gaussian noise rho and the delta beside it."""
         epsilon = as_epsilon(self._level)
         if self.rho is None:
-            return PrivacyCost(epsilon, self.certified_delta)
+            return PrivacyCost(epsilon, self.certified_delta, neighbors=self.neighbors)
         return PrivacyCost(
-            epsilon, self.certified_delta, rho=self.rho, added_delta=self.vanishing_delta, distance=self.distance
+            epsilon,
+            self.certified_delta,
+            rho=self.rho,
+            added_delta=self.vanishing_delta,
+            distance=self.distance,
+            neighbors=self.neighbors,
         )
 
     def release_probability(self, count: int) -> Fraction:

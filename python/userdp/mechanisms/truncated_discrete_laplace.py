@@ -6,7 +6,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, nonzero_level, parse_delta, short_repr
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    Neighbors,
+    PrivacyLevel,
+    nonzero_level,
+    parse_delta,
+    short_repr,
+    stated_neighbors,
+)
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import TableDistribution
@@ -26,7 +35,7 @@ def tdlap_half_width(epsilon: Epsilon, delta: Delta) -> int:
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, positive. A float is the dyadic number it is.
+        Privacy parameter, positive. A float is the decimal it prints as.
     delta : float, int, Fraction or decimal string
         A probability strictly between 0 and 1.
 
@@ -77,12 +86,14 @@ class TruncatedDiscreteLaplace(TableDistribution):
     Parameters
     ----------
     epsilon : float, int, Fraction, decimal string or LogRatio
-        Privacy parameter, positive. A float is the dyadic number it is.
+        Privacy parameter, positive. A float is the decimal it prints as.
     delta : float, int, Fraction or decimal string
         A probability strictly between 0 and 1, at least 2**-128.
     half_width : {"paper", "tight"}
         "paper": kappa = 1 + ceil(ln(1/delta) / epsilon), exactly. "tight": the least kappa whose table has ends of at
         most delta; about 1 + ln(coth(epsilon / 2)) / epsilon smaller, with the same guarantee.
+    neighbors : {"replace", "add-remove"}, optional
+        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say.
 
     Raises
     ------
@@ -91,8 +102,8 @@ class TruncatedDiscreteLaplace(TableDistribution):
 
     Notes
     -----
-    *Neighbors and sensitivity.* For an integer statistic that changes by at most 1 when one user is replaced, its sum
-    with this noise is (epsilon, delta)-DP, and the whole budget is spent on the one sum. The table is certified in
+    *Neighbors and sensitivity.* For an integer statistic that changes by at most 1 between neighbors, its sum with this
+    noise is (epsilon, delta)-DP, and the whole budget is spent on the one sum. The table is certified in
     integers when it is built: P[x] <= e**epsilon P[x +- 1] on the support, and P[0] = P[2 kappa] <= delta. Proof:
     docs/proofs/truncated_discrete_laplace.md.
 
@@ -120,11 +131,19 @@ class TruncatedDiscreteLaplace(TableDistribution):
 
     _cost_from: ClassVar[dict[str, str]] = {"epsilon": "epsilon", "delta": "delta"}
 
-    def __init__(self, *, epsilon: Epsilon, delta: Delta, half_width: Literal["paper", "tight"] = "paper") -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon,
+        delta: Delta,
+        half_width: Literal["paper", "tight"] = "paper",
+        neighbors: Neighbors | None = None,
+    ) -> None:
         if half_width not in ("paper", "tight"):
             raise ValueError(f"half_width must be 'paper' or 'tight'; got {short_repr(half_width)}")
         self._level, self._delta = noise_parameters(epsilon, delta)
-        super().__init__(epsilon=epsilon, delta=delta, half_width=half_width)
+        relation = stated_neighbors(neighbors)
+        super().__init__(epsilon=epsilon, delta=delta, half_width=half_width, neighbors=relation)
 
     @cached_property
     def _core_sampler(self) -> _core.TruncatedDiscreteLaplaceTable:
@@ -174,7 +193,7 @@ class TruncatedDiscreteLaplace(TableDistribution):
         Parameters
         ----------
         sensitivity : int
-            The most by which the statistic changes when one user is replaced, at least 1.
+            The most by which the statistic changes between neighbors, at least 1.
 
         Returns
         -------
@@ -184,7 +203,7 @@ class TruncatedDiscreteLaplace(TableDistribution):
         from userdp.accounting import PrivacyLossDistribution
         from userdp.exact.epsilon import as_epsilon
 
-        once = PrivacyLossDistribution.pure(as_epsilon(self._level), self.certified_delta)
+        once = PrivacyLossDistribution.pure(as_epsilon(self._level), self.certified_delta, neighbors=self.neighbors)
         return once.group(sensitivity)
 
     def ideal_pmf(self) -> Pmf:

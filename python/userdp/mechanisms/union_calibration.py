@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import open_unit_fraction, short_repr
-from userdp.mechanisms.key_bounds import Neighbors
+from userdp.exact.numbers import Neighbors, open_unit_fraction, short_repr
 from userdp.mechanisms.sparse_calibration import gaussian_float
 from userdp.mechanisms.union_rounds import WEIGHT, groups_of, listed_singly, most_shown, shares_of
 

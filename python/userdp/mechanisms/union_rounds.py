@@ -17,9 +17,8 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from userdp.exact.epsilon import enclosure, shortened, value_enclosure
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import Neighbors, PrivacyLevel
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING, DiscreteGaussian
-from userdp.mechanisms.key_bounds import Neighbors
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.vanishing_keys import gaussian_hockey_stick
 

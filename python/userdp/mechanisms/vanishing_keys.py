@@ -18,10 +18,9 @@ from userdp.accounting.gaussian_budget import gaussian_delta
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.zcdp import pure_to_zcdp, zcdp_delta
 from userdp.exact.epsilon import as_epsilon, enclosure, shortened, value_enclosure
-from userdp.exact.numbers import LogRatio, PrivacyLevel, parse_level
+from userdp.exact.numbers import LogRatio, Neighbors, PrivacyLevel, parse_level
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.discrete_gaussian import LISTED_SHIFT, LISTED_VARIANCE, SMOOTHED_WITHIN, SMOOTHING
-from userdp.mechanisms.key_bounds import Neighbors
 
 MOST_LISTED = 2**5
 """Of numbers that move by more with discrete Laplace noise, only the largest loss is counted."""
@@ -153,11 +152,11 @@ class Keys:
     @property
     def moved_keys(self) -> int:
         """How many keys differ between neighbors at most."""
-        return 2 * self.max_keys if self.neighbors == "replace" else self.max_keys
+        return moved_keys(self.max_keys, self.neighbors)
 
     def vanishing(self) -> Fraction:
         """The probability that a user's own keys are not all hidden, rounded up."""
-        return shortened(1 - self.hidden**self.max_keys, up=True, bits=BITS) if self.hidden < 1 else Fraction(0)
+        return vanishing(self.hidden, self.max_keys)
 
     def delta(self, level: PrivacyLevel) -> Fraction:
         """At or above the least delta at a level, by less than a part in 10**6."""
@@ -232,6 +231,16 @@ class Keys:
                 )
             )
         return self._powers[exponent]
+
+
+def moved_keys(max_keys: int, neighbors: Neighbors) -> int:
+    """How many keys differ between neighbors at most."""
+    return 2 * max_keys if neighbors == "replace" else max_keys
+
+
+def vanishing(hidden: Fraction, max_keys: int) -> Fraction:
+    """The probability that a user's own keys, each hidden with this one, are not all hidden, rounded up."""
+    return shortened(1 - hidden**max_keys, up=True, bits=BITS) if hidden < 1 else Fraction(0)
 
 
 def _halves(ends: tuple[int, int]) -> list[tuple[int, int]]:

@@ -132,7 +132,7 @@ class Certified:
     @property
     def cost(self) -> PrivacyCost:
         """What one draw costs."""
-        return PrivacyCost(self.epsilon, self.delta)
+        return PrivacyCost(self.epsilon, self.delta, neighbors="replace")
 
     def verify(self) -> Verification:
         """Check the certificate again, in the standard library alone: "established", or "wrong" with the problems."""

@@ -202,8 +202,8 @@ def optimal_mechanism(
     n_users, n_examples : int
         Every dataset has n_users users with n_examples examples each.
     epsilon, delta : privacy parameters
-        For users; neighbors replace one. Epsilon from 2**-20 to 24. A float is the dyadic number it is; where e^epsilon
-        is to be a fraction, give a `LogRatio`. Delta 0, or from 1e-8 on.
+        For users; neighbors replace one. Epsilon from 2**-20 to 24; where e^epsilon is to be a fraction, give a
+        `LogRatio`. Delta 0, or from 1e-8 on. A float is the decimal it prints as.
     objective : {"worst", "bayes"}
         Whether the largest loss over all datasets is to be least, or the mean under `prior`.
     prior : callable, optional

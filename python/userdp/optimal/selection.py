@@ -150,7 +150,7 @@ class OptimalSelection(Certified, PrivateMode[int, int]):
     @property
     def cost(self) -> PrivacyCost:
         """What one draw costs."""
-        return PrivacyCost(self.epsilon, self.delta)
+        return PrivacyCost(self.epsilon, self.delta, neighbors=self.neighbors)
 
     def _accepted(self, item: object) -> int | None:
         number = item_of(item)

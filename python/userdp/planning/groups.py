@@ -10,10 +10,19 @@ from functools import lru_cache
 
 from userdp.accounting import largest_mu2
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    LogRatio,
+    Neighbors,
+    check_count,
+    check_neighbors,
+    parse_delta,
+    parse_level,
+)
 from userdp.mechanisms import CorrelatedCounts
 from userdp.mechanisms.discrete_gaussian import SMOOTHING
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors, keyed_rho
+from userdp.mechanisms.key_bounds import keyed_rho
 from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.report import Comparison, Prediction
 from userdp.tables import Query, Schema, count_users, integer, key

@@ -20,6 +20,7 @@ from userdp.exact.epsilon import as_epsilon, core_level, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
+    Neighbors,
     PrivacyLevel,
     check_count,
     open_unit_fraction,
@@ -31,7 +32,6 @@ from userdp.exact.numbers import (
     round_down,
     short_repr,
 )
-from userdp.mechanisms.key_bounds import Neighbors
 from userdp.planning import packings
 from userdp.planning.fano import MOST_USERS, Level, fano_users, users_from_item_level
 from userdp.planning.hard_tasks import (

@@ -51,7 +51,7 @@ def selection_users(
         From 2 to 2**24. What holds for fewer items holds for more.
     agreement : float, int, Fraction or decimal string
         The probability p in (1/2, 1] with which each user, independently, has the common item. All others have one
-        other item. A float is the dyadic number it is.
+        other item. A float is the decimal it prints as.
     epsilon, delta : privacy parameters
         For replacing one user; epsilon from 2**-20 to 24, delta 0 or from 1e-8 on.
     beta : float, int, Fraction or decimal string

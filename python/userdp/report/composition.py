@@ -101,6 +101,20 @@ class RangeRelease:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContinuousLaplaceRelease:
+    """Continuous Laplace noise, by sensitivity / scale."""
+
+    KIND: ClassVar[str] = "laplace"
+    WRITTEN: ClassVar[Mapping[str, Codec]] = {"count": COUNT, "epsilon": LEVEL}
+
+    count: int
+    epsilon: PrivacyLevel
+
+    def __str__(self) -> str:
+        return f"Laplace noise, sensitivity / scale = {level_text(self.epsilon)[0]}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaussianRelease:
     """Continuous Gaussian noise, by (sensitivity / sigma)^2."""
 
@@ -147,6 +161,7 @@ CertifiedRelease: TypeAlias = (
     | LaplaceRelease
     | DiscreteGaussianRelease
     | RangeRelease
+    | ContinuousLaplaceRelease
     | GaussianRelease
     | SampledGaussianRelease
     | FixedSampleGaussianRelease
@@ -159,6 +174,7 @@ _KINDS: dict[str, type[CertifiedRelease]] = {
         LaplaceRelease,
         DiscreteGaussianRelease,
         RangeRelease,
+        ContinuousLaplaceRelease,
         GaussianRelease,
         SampledGaussianRelease,
         FixedSampleGaussianRelease,
@@ -179,18 +195,21 @@ def _read(code: Any) -> CertifiedRelease:
     return made(**{name: codec.read(code[name]) for name, codec in made.WRITTEN.items()})
 
 
+RELATIONS = {"replace": "replace a user", "add-remove": "add or remove a user", None: "not stated"}
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CompositionCertificate(Report):
     """The claim that releases, composed, are (epsilon, delta)-DP, and how to compute it again.
 
     Attributes
     ----------
-    neighbors : {"replace", "add-remove"}
-        Which datasets are neighbors.
+    neighbors : {"replace", "add-remove"} or None
+        Which datasets are neighbors; None is not stated.
     releases : tuple
         What is composed: each has a `count`, and either the two distributions `p` and `q` by integer weights, or
-        `epsilon` and `delta`, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or `range`, or
-        `mu_squared`, or `mu_squared` and `rate`.
+        `epsilon` and `delta`, or `epsilon` alone, or `epsilon_per_unit` and `shift`, or `sigma_squared` and `shift`, or
+        `range`, or `mu_squared`, or `mu_squared` and `rate`.
     epsilon : PrivacyLevel
     delta : Fraction
         The claim, exactly.
@@ -205,7 +224,7 @@ class CompositionCertificate(Report):
     distributions stands for two given datasets in the same order every time, unless it dominates both orders.
     """
 
-    neighbors: str
+    neighbors: str | None
     releases: tuple[CertifiedRelease, ...]
     epsilon: PrivacyLevel
     delta: Fraction
@@ -215,7 +234,7 @@ class CompositionCertificate(Report):
 
     KIND: ClassVar[str] = "composition"
     WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "neighbors": one_of("replace", "add-remove"),
+        "neighbors": optional(one_of("replace", "add-remove")),
         "releases": many(Codec(_write, _read)),
         "epsilon": LEVEL,
         "delta": FRACTION,
@@ -240,7 +259,7 @@ class CompositionCertificate(Report):
         claim = [Fact("Epsilon", *level_text(self.epsilon)), Fact("Delta", *number_text(self.delta))]
         asked = [
             Fact("Releases", in_digits(self._total())),
-            Fact("Neighbors", "add or remove a user" if self.neighbors == "add-remove" else "replace a user"),
+            Fact("Neighbors", RELATIONS[self.neighbors]),
         ]
         grid = "none: all losses are on one lattice"
         if self.resolution is not None:

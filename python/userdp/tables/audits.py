@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
@@ -14,15 +14,16 @@ import numpy as np
 
 from userdp.algorithms import Dataset, User
 from userdp.audit.noise_free import NoiseFree
-from userdp.exact.numbers import check_count
+from userdp.exact.numbers import Neighbors, check_count
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import CorrelatedCounts
-from userdp.mechanisms.key_bounds import Neighbors, keyed_sensitivity
+from userdp.mechanisms.key_bounds import keyed_sensitivity
 from userdp.mechanisms.set_union import SetUnion
+from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.compiled import USERS, Compiled, Statistic, key_cells
 from userdp.tables.drawing import key_of, law_of_choices
-from userdp.tables.noise import Allotment, Noise, nearest
+from userdp.tables.noise import Allotment, KeyFinder, Noise, nearest
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.queries import KeySet
 from userdp.tables.reading import table_of
@@ -306,7 +307,7 @@ def name_of(statistic: Statistic) -> str:
     return statistic.kind if statistic.value is None else f"{statistic.kind} of {statistic.value.column}"
 
 
-class UnionAlgorithm:
+class KeysAlgorithm:
     """Which keys a query shows on small worlds: what a release would draw, exactly, and in which round.
 
     An example is a row: a tuple of the values of `columns`, or None for no row. Which keys users have is found by the
@@ -327,7 +328,7 @@ class UnionAlgorithm:
     def __init__(
         self,
         query: Compiled,
-        union: SetUnion,
+        finder: KeyFinder,
         schema: Mapping[str, ColumnType],
         *,
         keys: Sequence[KeyValue] | None = None,
@@ -336,15 +337,17 @@ class UnionAlgorithm:
             raise ValueError("keys: an exact audit with unknown keys needs those that its worlds may have")
         self.columns = query.columns
         self.keys: tuple[KeyValue, ...] = tuple(keys)
-        self._query, self._union, self._schema = query, union, schema
-        try:
-            union.pmf([self.keys[:1]])
-        except BudgetError as error:
-            raise BudgetError(
-                f"keys_only() cannot be audited: {error}. A user's weight is in {union.weight} steps; a "
-                "userdp.mechanisms.SetUnion with a smaller weight= can be"
-            ) from None
-        rounds = len(union.rounds)
+        self._query, self._finder, self._schema = query, finder, schema
+        rounds = 1
+        if isinstance(finder, SetUnion):
+            rounds = len(finder.rounds)
+            try:
+                finder.pmf([self.keys[:1]])
+            except BudgetError as error:
+                raise BudgetError(
+                    f"keys_only() cannot be audited: {error}. A user's weight is in {finder.weight} steps; a "
+                    "userdp.mechanisms.SetUnion with a smaller weight= can be"
+                ) from None
         if (rounds + 1) ** len(self.keys) > MOST_OUTPUTS:
             raise BudgetError(f"the release has {rounds + 1} ** {len(self.keys)} outputs, above 2**20: take fewer keys")
         places = itertools.product(range(rounds + 1), repeat=len(self.keys))
@@ -361,13 +364,33 @@ class UnionAlgorithm:
         """The exact probabilities of the outputs on a world."""
         # Keys go by their places, since what a union shows has one spelling of its own.
         places = {key: place for place, key in enumerate(self.keys)}
-        drawn = self._union.pmf([[places[key] for key in self._keys_of(tuple(user))] for user in dataset])
-        outcomes: Any = drawn.outputs
-        masses: dict[Any, Fraction] = {
-            tuple(tuple(key for key, place in places.items() if place in shown) for shown in outcome): mass
-            for outcome, mass in zip(outcomes, drawn.fractions(), strict=True)
-        }
+        users = [[places[key] for key in self._keys_of(tuple(user))] for user in dataset]
+        masses: dict[Any, Fraction] = {}
+        for outcome, mass in self._law(users):
+            one = tuple(tuple(key for key, place in places.items() if place in shown) for shown in outcome)
+            masses[one] = masses.get(one, Fraction(0)) + mass
         return Pmf(self.outputs, tuple(whole_multiples([masses.get(one, Fraction(0)) for one in self.outputs])))
+
+    def _law(self, users: Sequence[Sequence[int]]) -> Iterator[tuple[Any, Fraction]]:
+        """What every round shows of the keys of users, by their places; an outcome may come several times."""
+        finder = self._finder
+        if isinstance(finder, SetUnion):
+            drawn = finder.pmf(users)
+            yield from zip(drawn.outputs, drawn.fractions(), strict=True)
+            return
+        # Which keys of a user count is drawn first.
+        choices = [list(itertools.combinations(keys, min(len(keys), finder.max_keys))) for keys in users]
+        ways = math.prod(map(len, choices))
+        for choice in itertools.product(*choices):
+            counts = [sum(place in keys for keys in choice) for place in range(len(self.keys))]
+            if isinstance(finder, SparseHistogram):
+                drawn = finder.pmf(counts, largest=finder.threshold)
+                outcomes: Any = drawn.outputs
+                shown: Any = [[place for place, _ in outcome] for outcome in outcomes]
+            else:
+                drawn = finder.pmf(counts)
+                shown = drawn.outputs
+            yield from (((one,), mass / ways) for one, mass in zip(shown, drawn.fractions(), strict=True))
 
     def _read(self, user: User) -> tuple[KeyValue, ...]:
         """The keys that a user has rows with."""

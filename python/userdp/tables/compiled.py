@@ -190,11 +190,13 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         made.users()
     values = tuple(dict.fromkeys(one.value for one in made.statistics if one.value is not None))
     used = tuple(dict.fromkeys((*group, *(value.column for value in values), *made.others)))
+    steps, needed = _needed(query, steps, used, schema)
+    counted = {one.column for one in made.statistics}
     return Compiled(
         query,
         steps,
         types,
-        _read(query, tuple(schema), used, [one.column for one in made.statistics if one.column is not None]),
+        tuple(name for name in schema if name in needed or name in counted),
         used,
         group,
         keys,
@@ -237,20 +239,22 @@ def _known_column(name: str, types: Mapping[str, ColumnType], place: str) -> Col
     return types[name]
 
 
-def _read(query: Query, columns: Sequence[str], used: Sequence[str], counted: Sequence[str]) -> tuple[str, ...]:
-    """Which of the table's own columns are needed, in the schema's order; those whose cells are counted always are."""
-    needed = set(used)
-    for step in reversed(query.steps):
-        if isinstance(step, PerUser):
-            return tuple(columns)
-        if isinstance(step, Expression):
-            needed |= set(step.columns)
+def _needed(
+    query: Query, steps: Sequence[Step], used: Sequence[str], schema: Mapping[str, ColumnType]
+) -> tuple[tuple[Step, ...], set[str]]:
+    """The steps without the columns that nothing uses, and which of the table's own columns the others need."""
+    needed, kept = set(used), []
+    for step, asked in zip(reversed(steps), reversed(query.steps), strict=True):
+        if step.per_user is not None:
+            needed = set(step.types)
+        elif step.name is None:
+            needed |= set(asked.columns)
+        elif step.name in needed:
+            needed = needed - {step.name} | set(asked[1].columns)
         else:
-            name, expression = step
-            if name in needed:
-                needed.discard(name)
-                needed |= set(expression.columns)
-    return tuple(name for name in columns if name in needed or name in counted)
+            continue
+        kept.append(step)
+    return tuple(reversed(kept)), needed
 
 
 # --- keys

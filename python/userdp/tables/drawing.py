@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.set_union import KeysOfUsers, SetUnion
+from userdp.mechanisms.set_union import KeysOfUsers, SetUnion, coins_of
+from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.compiled import USERS, Compiled, Statistic, limits
-from userdp.tables.noise import Allotment, Binned, Selected, nearest
+from userdp.tables.noise import Allotment, Binned, Keyed, KeyFinder, Selected, nearest
 from userdp.tables.quantiles import Integers, choose, law_of
 from userdp.tables.release import Drawn
 from userdp.tables.rows import KeyValue, Sums, bins_of
@@ -27,7 +28,7 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
     keyed = noise.keyed
     if keyed is not None and keyed.sparse is not None:
         # What follows is of the keys that are shown, and of no others.
-        places, numbers = _shown(query, keyed.sparse, sums, source)
+        places, numbers = _shown(query, keyed, sums, source)
     elif keyed is not None and keyed.correlated is not None:
         counts, _ = keyed.correlated._draw(source, sums.columns[USERS], sums.users)
         numbers[USERS] = np.rint(counts).astype(np.int64)
@@ -65,9 +66,17 @@ def _in_order(key: KeyValue) -> list[tuple[bool, int | str]]:
     return [(isinstance(part, str), part) for part in key]
 
 
-def draw_keys(query: Compiled, union: SetUnion, held: KeysOfUsers, keys: Sequence[KeyValue], source: Any) -> Drawn:
+def draw_keys(query: Compiled, finder: KeyFinder, held: KeysOfUsers, keys: Sequence[KeyValue], source: Any) -> Drawn:
     """Which keys are shown, in the order of their values."""
-    shown = [keys[code] for codes in union.shown(held, source) for code in codes.tolist()]
+    if isinstance(finder, SetUnion):
+        found = list(finder.shown(held, source))
+    else:
+        chosen = held.chosen(finder.max_keys, coins_of(source))
+        codes, (counts,) = held.rows.bounded(**chosen, rule="random", columns=[("users",)])
+        drawn = finder._draw(source, _whole(counts))
+        # Of noisy counts only the places are told.
+        found = [codes[drawn[0] if isinstance(finder, SparseHistogram) else drawn]]
+    shown = [keys[code] for codes in found for code in codes.tolist()]
     return Drawn(tuple(key_of(query, key) for key in sorted(shown, key=_in_order)), {}, {}, {})
 
 
@@ -75,11 +84,14 @@ def _whole(totals: Any) -> Any:
     return np.ascontiguousarray(totals, dtype=np.int64)
 
 
-def _shown(query: Compiled, sparse: Any, sums: Sums, source: Any) -> tuple[list[int], dict[Any, Any]]:
-    counts = np.ascontiguousarray(sums.columns[query.statistics[0]])
-    others = [np.ascontiguousarray(sums.columns[one]) for one in query.statistics[1:]]
-    shown, *drawn = sparse._draw(source, counts, others, range(query.listed))
-    return shown.tolist(), dict(zip(query.statistics, drawn, strict=True))
+def _shown(query: Compiled, keyed: Keyed, sums: Sums, source: Any) -> tuple[list[int], dict[Any, Any]]:
+    assert keyed.sparse is not None
+    steps = [keyed.step(one) for one in query.statistics]
+    totals = [_whole(nearest(sums.columns[one], step)) for one, step in zip(query.statistics, steps, strict=True)]
+    shown, *drawn = keyed.sparse._draw(source, totals[0], totals[1:], range(query.listed))
+    return shown.tolist(), {
+        one: numbers * step for one, numbers, step in zip(query.statistics, drawn, steps, strict=True)
+    }
 
 
 def _noisy(part: Binned, weights: Integers, source: Any) -> tuple[int, ...]:

@@ -6,10 +6,10 @@ Neighbors, sensitivities and the split of the budget are stated in docs/proofs/t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from userdp.accounting import (
@@ -21,12 +21,18 @@ from userdp.accounting import (
     zcdp_delta,
 )
 from userdp.exact.epsilon import rational_below, shortened
-from userdp.exact.numbers import LogRatio
+from userdp.exact.numbers import LogRatio, Neighbors
 from userdp.exceptions import BudgetError
 from userdp.means.accuracy import NoiseTerm
-from userdp.mechanisms import CorrelatedCounts, DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
+from userdp.mechanisms import (
+    CorrelatedCounts,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    PartitionSelection,
+)
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
-from userdp.mechanisms.key_bounds import Neighbors, key_changes, keyed_rho
+from userdp.mechanisms.key_bounds import key_changes, keyed_rho
 from userdp.mechanisms.key_sums import KeySum
 from userdp.mechanisms.set_union import MOST_OCCURRING, SetUnion
 from userdp.mechanisms.sparse_histogram import SparseHistogram
@@ -36,6 +42,8 @@ from userdp.tables.quantiles import WEIGHT, levels_of, losses_of, pieces_of, ran
 from userdp.tables.rows import bins_of
 
 Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
+KeyFinder: TypeAlias = "PartitionSelection | SparseHistogram | SetUnion"
+"""What shows keys alone."""
 
 LARGEST_TOTAL = 2**61
 MOST_WORK = 2**32
@@ -44,6 +52,10 @@ NO_NOISE = 1e-300
 """For the standard deviation of noise that is 0 in doubles."""
 LARGEST_LAPLACE = 2**22
 """Wider discrete Laplace noise is added to totals that are rounded to coarser steps, so that its tables are small."""
+FEW_KEYS = 4
+"""From more keys of a user on, weights show a key of fewer users than counts do."""
+LARGEST_CHOICE = Fraction(87)
+"""Of one choice of the exponential mechanism, which takes an epsilon below 88: more is charged, and not used."""
 RANGE_UNIT = bounded_range_to_mu2(1)
 """The mu2 of a bounded range of 1; that of a range grows with its square."""
 A_LITTLE_LESS = 1 - Fraction(1, 2**20)
@@ -136,7 +148,7 @@ class Allotment:
     selected: tuple[Selected, ...]
     binned: tuple[Binned, ...]
     cost: PrivacyCost
-    union: SetUnion | None = None  # where only keys are asked for
+    finder: KeyFinder | None = None  # where only keys are asked for
 
     @property
     def method(self) -> str:
@@ -157,13 +169,18 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     ValueError
         Where keys are unknown and delta is 0.
     """
+    made = _allotted(query, neighbors, budget)
+    return replace(made, cost=replace(made.cost, neighbors=neighbors))
+
+
+def _allotted(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     if query.unknown and budget.delta == 0:
         raise ValueError(
             "group_by: which keys there are is private, so a positive delta is needed; or give the public list of keys "
             "as keys="
         )
     if query.query.union is not None:
-        return _union(query, neighbors, budget)
+        return _keys_only(query, neighbors, budget)
     if budget.composition == "zcdp":
         return _within_rho(query, neighbors, budget)
     if budget.composition == "exact":
@@ -190,6 +207,11 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
         # By the exact curve of Gaussian noise: about 7 % less of it, but for noise of a few steps.
         ways.append(by_curve)
     # What one cannot do, such as Laplace noise for a tiny epsilon or Gaussian noise for a tiny delta, another may.
+    return min(_accepted(ways), key=_error)
+
+
+def _accepted(ways: Iterable[Callable[[], Allotment]]) -> list[Allotment]:
+    """What comes of several ways; where all are refused, the first refusal."""
     found, refusals = [], []
     for way in ways:
         try:
@@ -198,7 +220,7 @@ def allot(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
             refusals.append(error)
     if not found:
         raise refusals[0]
-    return min(found, key=_error)
+    return found
 
 
 def _within_rho(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
@@ -267,38 +289,86 @@ def _unknown(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio
     return Allotment(keyed, *_pure_others(query, neighbors, epsilon), PrivacyCost(epsilon, delta))
 
 
-def _union(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
+def _keys_only(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
     """Which keys there are, and nothing else."""
     method: Any = query.query.union
-    if budget.epsilon is not None:
-        return _jointly(query, neighbors, method, budget.epsilon, budget.delta)
-    # Of rho all of it, and of mu2 so much that noise of a few million steps is within it.
-    half = budget.rho if budget.mu2 is None else budget.mu2 / 2 * A_LITTLE_LESS
-    assert half is not None
-    union = SetUnion.within(half, budget.delta, query.max_keys, neighbors=neighbors, method=method)
-    if budget.mu2 is None:
-        cost = PrivacyCost(rho=union.rho, added_delta=union.vanishing_delta, distance=union.distance)
-    else:
-        # A mu2 is about one distribution for every table, so all sums count, not only those that one user moves.
-        far = sum(MOST_OCCURRING * (_distance_of(variance) + SMOOTHED_WITHIN) for variance, _ in union.rounds)
-        cost = PrivacyCost(mu2=union.mu2, added_delta=union.vanishing_delta, distance=min(far, Fraction(1)))
-    if budget.distance is None or cost.distance <= budget.distance:
-        return Allotment(None, (), (), cost, union)
+    if method != "auto":
+        return _by_weights(query, neighbors, budget, method)
+    by_counts = partial(_by_counts, query, neighbors, budget)
+    # Who has one key has nothing to spread in a second round.
+    by_weights = partial(_by_weights, query, neighbors, budget, "two-round" if query.max_keys > 1 else "one-round")
+    if query.max_keys > FEW_KEYS:
+        try:
+            return by_weights()
+        except ValueError as error:
+            try:
+                return by_counts()
+            except ValueError:
+                raise error from None
+    ways = [by_counts, by_weights]
+    if query.max_keys == 1:
+        ways.insert(0, partial(_by_probabilities, query, neighbors, budget))
+    return min(_accepted(ways), key=lambda made: users_needed(made.finder))
+
+
+def users_needed(finder: KeyFinder | None) -> tuple[float, float]:
+    """How many users show a key with a probability of 1/2, and of 9/10: they have 1, ..., max_keys keys in equal parts.
+
+    A user with d keys adds 1 / sqrt(d) of what one with a key adds to sums of weights, and counts as 1 in counts.
+    """
+    assert finder is not None
+    share = 1.0
+    if isinstance(finder, SetUnion):
+        share = math.fsum(1 / math.sqrt(keys) for keys in range(1, finder.max_keys + 1)) / finder.max_keys
+    return finder.users_for("1/2") / share, finder.users_for("9/10") / share
+
+
+def _by_probabilities(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
+    """The largest probabilities, for users of one key."""
+    epsilon, cost = _jointly(budget)
+    selection = PartitionSelection(epsilon=epsilon, delta=budget.delta, neighbors=neighbors)
+    return Allotment(None, (), (), cost, selection)
+
+
+def _by_counts(query: Compiled, neighbors: Neighbors, budget: Budget) -> Allotment:
+    """The threshold that counts of users would have, without the counts."""
+    counted = allot(replace(query, query=replace(query.query, union=None), statistics=(USERS,)), neighbors, budget)
+    assert counted.keyed is not None
+    return Allotment(None, (), (), counted.cost, counted.keyed.sparse)
+
+
+def _by_weights(query: Compiled, neighbors: Neighbors, budget: Budget, method: Any) -> Allotment:
+    """Weights of users, in rounds or by a policy."""
+    if budget.epsilon is None:
+        # Of rho all of it, and of mu2 so much that noise of a few million steps is within it.
+        half = budget.rho if budget.mu2 is None else budget.mu2 / 2 * A_LITTLE_LESS
+        assert half is not None
+        union = SetUnion.within(half, budget.delta, query.max_keys, neighbors=neighbors, method=method)
+        if budget.mu2 is None:
+            cost = PrivacyCost(rho=union.rho, added_delta=union.vanishing_delta, distance=union.distance)
+        else:
+            # A mu2 is about one distribution for every table, so all sums count, not only those that one user moves.
+            far = sum(MOST_OCCURRING * (_distance_of(variance) + SMOOTHED_WITHIN) for variance, _ in union.rounds)
+            cost = PrivacyCost(mu2=union.mu2, added_delta=union.vanishing_delta, distance=min(far, Fraction(1)))
+        if budget.distance is None or cost.distance <= budget.distance:
+            return Allotment(None, (), (), cost, union)
     # As where numbers are asked for: what has no distance.
-    epsilon = epsilon_within(budget)
+    epsilon, cost = _jointly(budget)
     try:
-        made = _jointly(query, neighbors, method, epsilon, budget.delta)
+        union = _calibrated_union(epsilon, budget.delta, query.max_keys, neighbors, method)
     except ValueError:
+        if budget.epsilon is not None:
+            raise
         raise ValueError(TOO_FAR) from None
-    return made if budget.mu2 is None else replace(made, cost=cost_as_range(epsilon, budget.delta))
+    return Allotment(None, (), (), cost, union)
 
 
-def _jointly(
-    query: Compiled, neighbors: Neighbors, method: Any, epsilon: Fraction | LogRatio, delta: Fraction
-) -> Allotment:
-    """Which keys there are, by one joint account."""
-    union = _calibrated_union(epsilon, delta, query.max_keys, neighbors, method)
-    return Allotment(None, (), (), PrivacyCost(epsilon, delta), union)
+def _jointly(budget: Budget) -> tuple[Fraction | LogRatio, PrivacyCost]:
+    """The epsilon of a release by one joint account, and what it is charged."""
+    if budget.epsilon is not None:
+        return budget.epsilon, PrivacyCost(budget.epsilon, budget.delta)
+    epsilon = epsilon_within(budget)
+    return epsilon, PrivacyCost(epsilon, budget.delta) if budget.mu2 is None else cost_as_range(epsilon, budget.delta)
 
 
 def _distance_of(variance: Fraction) -> Fraction:
@@ -420,20 +490,26 @@ def _exactly(share: Fraction, epsilon: Fraction | LogRatio) -> Fraction | LogRat
     return epsilon if share == 1 else share * rational_below(epsilon)
 
 
-def laplace_noise(epsilon: Fraction, sensitivity: int, totals: int = 1) -> tuple[DiscreteLaplace, int]:
-    """Noise for totals that together move by at most `sensitivity`, rounded to multiples of a step, a power of two."""
+def _moved(sensitivity: int, totals: int, step: int) -> int:
+    """By how many steps: totals that differ by d are rounded to multiples that are ceil(d / step) apart at most."""
+    return (sensitivity + totals * (step - 1)) // step
 
-    def moved(step: int) -> int:
-        # Totals that differ by d are rounded to multiples that differ by at most ceil(d / step), each of them.
-        return (sensitivity + totals * (step - 1)) // step
 
+def _step(epsilon: Fraction, sensitivity: int, totals: int = 1) -> int:
+    """To multiples of what totals are rounded before Laplace noise, a power of two, so that its tables are small."""
     step = 1
-    while moved(step) > epsilon * LARGEST_LAPLACE and 2 * step <= sensitivity:
+    while _moved(sensitivity, totals, step) > epsilon * LARGEST_LAPLACE and 2 * step <= sensitivity:
         step *= 2
+    return step
+
+
+def laplace_noise(epsilon: Fraction, sensitivity: int, totals: int = 1) -> tuple[DiscreteLaplace, int]:
+    """Noise for totals that together move by at most `sensitivity`, rounded to multiples of a step."""
+    step = _step(epsilon, sensitivity, totals)
     try:
         noise = DiscreteLaplace(
             epsilon=shortened(epsilon, up=False),
-            sensitivity=moved(step),
+            sensitivity=_moved(sensitivity, totals, step),
             bounds=(-(LARGEST_TOTAL // step), LARGEST_TOTAL // step),
         )
         noise.tail(0)  # makes its tables: what is refused is refused before anything is charged
@@ -613,17 +689,22 @@ def _thresholded(
 
 def _unknown_jointly(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio, delta: Fraction) -> Keyed:
     shares = _count_first(_fractions([math.sqrt(weight) for weight in importance(query)]))
+    _, keys = max(key_changes(None, query.max_keys, neighbors), key=sum)
+    of_a_key = rational_below(epsilon) / keys
+    sums = query.statistics[1:]
+    steps = [_step(share * of_a_key, one.largest) for one, share in zip(sums, shares[1:], strict=True)]
     sparse = SparseHistogram.calibrated(
         epsilon,
         delta,
         query.max_keys,
         neighbors=neighbors,
-        sums=[(one.low, one.high) for one in query.statistics[1:]],
+        # In steps a user moves a rounded sum by no more than from the floor of the least to the ceiling of the most.
+        sums=[(one.low // step, -(-one.high // step)) for one, step in zip(sums, steps, strict=True)],
         weights=shares,
     )
     noises = [sparse.noise, *(one.noise for one in sparse.sums)]
     cost = PrivacyCost(epsilon, delta)
-    return Keyed(tuple(zip(query.statistics, noises, strict=True)), sparse, cost)
+    return Keyed(tuple(zip(query.statistics, noises, strict=True)), sparse, cost, (1, *steps))
 
 
 def rounded_up(variance: Fraction) -> Fraction:
@@ -655,7 +736,7 @@ def _selected(query: Compiled, answer: Answer, neighbors: Neighbors, each: Fract
             f"{answer.name}: {query.n_keys} keys times {bins} steps of {answer.aggregate.column!r} are above 2**32 "
             "candidates of quantiles: take fewer keys, or a column with fewer steps"
         )
-    alone = len(levels) == 1 and not by_key
+    alone, each = len(levels) == 1 and not by_key, min(each, LARGEST_CHOICE)
     rates = tuple((rate_of(each, level, whole=alone), sensitivity_of(level, neighbors, pieces)) for level in levels)
     try:
         mechanisms = tuple(ExponentialMechanism(epsilon=rate, sensitivity=sensitivity) for rate, sensitivity in rates)

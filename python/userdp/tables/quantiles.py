@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.mechanisms.key_bounds import Neighbors
+from userdp.exact.numbers import Neighbors
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 

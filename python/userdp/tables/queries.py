@@ -16,8 +16,8 @@ from userdp.tables.schema import Schema, first_twice, key_value, key_values
 
 MOST_KEYS = 2**22
 RULES = ("random", "first")
-METHODS = ("two-round", "policy", "one-round")
-"""Of set unions, as `SetUnion.calibrated` takes them."""
+METHODS = ("auto", "two-round", "policy", "one-round")
+"""Of `keys_only`: the best one, and those of set unions, as `SetUnion.calibrated` takes them."""
 
 
 class KeySet:
@@ -226,19 +226,22 @@ class Query:
                 )
         return replace(self, answers=tuple(aggregates.items()))
 
-    def keys_only(self, method: str = "two-round") -> Query:
+    def keys_only(self, method: str = "auto") -> Query:
         """Ask which groups there are, and nothing else of them: more of them are found than where they are counted.
 
         Parameters
         ----------
-        method : {"two-round", "policy", "one-round"}
-            How it is found out; `userdp.mechanisms.SetUnion` says what they are. Two rounds found most in all data that
-            were tried but some where users have many keys: there the policy did (docs/tables.md).
+        method : {"auto", "two-round", "policy", "one-round"}
+            How it is found out. "auto" takes what shows a group of the fewest users with a probability of 1/2, where
+            these have 1, ..., max_keys groups in equal parts: of `PartitionSelection` (for `max_keys=1`),
+            `SparseHistogram` (up to 4) and `SetUnion` (two rounds; one for `max_keys=1`). Only public numbers decide,
+            and the plan says which it is. The others are those of `userdp.mechanisms.SetUnion`. Two rounds found most
+            in all data that were tried but some where users have many keys: there the policy did (docs/tables.md).
 
         Examples
         --------
         >>> Query().group_by("shop", max_keys=10).keys_only().union
-        'two-round'
+        'auto'
         """
         if self.answers or self.union is not None:
             raise ValueError("keys_only() goes in place of agg, once")
@@ -247,7 +250,7 @@ class Query:
         if self.grouping.rule != "random":
             raise ValueError("keys_only() draws which groups of a user count: leave rule= of group_by out")
         if not isinstance(method, str) or method not in METHODS:
-            raise ValueError(f"method must be 'two-round', 'policy' or 'one-round'; got {short_repr(method)}")
+            raise ValueError(f"method must be 'auto', 'two-round', 'policy' or 'one-round'; got {short_repr(method)}")
         return replace(self, union=method)
 
     def _open(self, method: str) -> None:

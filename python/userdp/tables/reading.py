@@ -50,6 +50,22 @@ class Table(ABC):
         """The same without rows, for all parts, whose types may differ; no column that a part lacks."""
 
 
+class Heads(Table):
+    """A table without its rows: what can be known of how it is read before it is."""
+
+    def __init__(self, heads: Sequence[Batch]) -> None:
+        self._heads = heads
+        self.names = tuple(dict.fromkeys(name for one in heads for name in one))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """One of no rows for each head."""
+        yield from ({name: one[name] if name in one else gone(0) for name in columns} for one in self._heads)
+
+    def heads(self, columns: Sequence[str]) -> list[Batch]:
+        """Return them."""
+        return [{name: one[name] for name in columns if name in one} for one in self._heads]
+
+
 def table_of(container: Any, name: str = "frame") -> Table:
     """A table of any accepted kind; refused by its kind and the names of its columns."""
     if isinstance(container, Table):

@@ -21,12 +21,13 @@ from userdp.display.pages import version
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import open_unit_interval, parse_level, short_repr
 from userdp.means.accuracy import NoiseTerm
-from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms import DiscreteGaussian, PartitionSelection
 from userdp.mechanisms.set_union import SetUnion
+from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.aggregates import Cdf, Histogram, Mean, Quantile
 from userdp.tables.compiled import USERS, Answer, Compiled, Statistic, limits
 from userdp.tables.curves import band, shares_below
-from userdp.tables.noise import Allotment, Noise, deviation
+from userdp.tables.noise import Allotment, KeyFinder, Noise, deviation
 from userdp.tables.quantiles import WEIGHT
 from userdp.tables.rows import KeyValue, bins_of
 
@@ -335,7 +336,7 @@ class Release(Shown):
                 columns[answer.name] = self._values(answer).tolist()
                 columns[f"{answer.name}_low"] = low.tolist()
                 columns[f"{answer.name}_high"] = high.tolist()
-        if self._noise.union is not None:
+        if self._noise.finder is not None:
             raise ValueError("intervals are for numbers, and keys_only() has none")
         if len(columns) == asked:
             raise ValueError(
@@ -473,7 +474,7 @@ class Release(Shown):
             "cost": _cost_texts(self.cost),
             "threshold": self.threshold,
             "query": self._facts,
-            **({} if self._noise.union is None else {"mechanism": repr(self._noise.union)}),
+            **({} if self._noise.finder is None else {"mechanism": repr(self._noise.finder)}),
             "columns": {name: [_finite(value) for value in column] for name, column in self._columns().items()},
         }
         return json.dumps(content, indent=1, allow_nan=False, default=_plain)
@@ -505,8 +506,8 @@ class Release(Shown):
             )
         if self._noise.keyed is not None and self._noise.keyed.correlated is not None:
             notes.append(IN_COMMON)
-        if self._noise.union is not None:
-            facts += union_facts(self._noise.union)
+        if self._noise.finder is not None:
+            facts += finder_facts(self._noise.finder)
             notes.append("A group that is not shown may exist. Of a group that is shown nothing else is told.")
         notes += [
             "Not in the errors: what bounding leaves out (keys, rows, totals and values beyond their public bounds), "
@@ -536,28 +537,42 @@ def cost_facts(cost: PrivacyCost) -> list[Fact]:
     return facts
 
 
-def union_facts(union: SetUnion) -> list[Fact]:
+def finder_facts(finder: KeyFinder) -> list[Fact]:
     """How keys are found, for people."""
-    one = union.users_for("1/2"), union.users_for("0.95")
-    most = union.users_for("1/2", union.max_keys), union.users_for("0.95", union.max_keys)
-    how = "users raise sums one after the other" if union.cap is not None else f"rounds: {len(union.rounds)}"
+    one = finder.users_for("1/2"), finder.users_for("0.95")
+    if not isinstance(finder, SetUnion):
+        how = "noisy counts of users and a threshold (SparseHistogram)"
+        if isinstance(finder, PartitionSelection):
+            how = "counts of users, each with the largest probability that privacy allows (PartitionSelection)"
+        return [
+            Fact("Keys are found by", how),
+            Fact("Shown with 50 % (95 %)", f"groups of {one[0]} ({one[1]}) users who count in them"),
+        ]
+    most = finder.users_for("1/2", finder.max_keys), finder.users_for("0.95", finder.max_keys)
+    how = "users raise sums one after the other" if finder.cap is not None else f"rounds: {len(finder.rounds)}"
     return [
-        Fact("Keys are found by", f"weights of users, {how}"),
+        Fact("Keys are found by", f"weights of users, {how} (SetUnion)"),
         Fact("Shown with 50 % (95 %)", f"groups of about {one[0]} ({one[1]}) users who count in no other group"),
-        Fact("or", f"of about {most[0]} ({most[1]}) users who count in {union.max_keys} groups that are not shown yet"),
+        Fact(
+            "or", f"of about {most[0]} ({most[1]}) users who count in {finder.max_keys} groups that are not shown yet"
+        ),
     ]
 
 
 def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, str]]:
     """What noise each number has, for people."""
     rows = []
-    for sigma_squared, threshold in noise.union.rounds if noise.union else ():
-        assert noise.union is not None
-        weight = noise.union.weight
+    for sigma_squared, threshold in noise.finder.rounds if isinstance(noise.finder, SetUnion) else ():
+        assert isinstance(noise.finder, SetUnion)
+        weight = noise.finder.weight
         noisy = noise_text(DiscreteGaussian(sigma_squared=sigma_squared), 1 / weight)
         rows.append(
             ("weights of groups", "1 in length", noisy, f"shown from a sum of {rounded(threshold / weight)} on")
         )
+    if isinstance(noise.finder, SparseHistogram):
+        noisy = noise_text(noise.finder.noise, 1.0)
+        shown = f"not told; shown from a count of {noise.finder.threshold} on"
+        rows.append(("users", _of_user(query, USERS, 1.0), noisy, shown))
     if noise.keyed is not None and noise.keyed.correlated is not None:
         error = rounded(noise.keyed.spread(USERS))
         rows.append(

@@ -278,7 +278,7 @@ def _column(one: Statistic, query: Compiled) -> tuple[Any, ...]:
     columns: dict[Kind, tuple[Any, ...]] = {
         "users": ("users",),
         "rows": ("rows", one.max_rows),
-        "sum": ("sum", place, *one.ends, 0),
+        "sum": ("sum", place, *one.ends, one.shift),
         "mean": ("mean", place, steps, one.shift),
         "weighted": ("weighted", place, steps, one.max_rows, one.shift),
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -11,13 +13,15 @@ from typing import Any, TypeVar
 from userdp.accounting import PrivacyCost, PrivacyLedger, largest_mu2, largest_rho
 from userdp.audit.noise_free import NoiseFree
 from userdp.display import Fact, Section, Shown, Table
-from userdp.display.numbers import rounded
-from userdp.exact.epsilon import as_epsilon, at_most, rational_below
+from userdp.display.numbers import apart, rounded
+from userdp.exact.epsilon import as_epsilon, at_most, rational_below, value_enclosure
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    Neighbors,
     check_count,
+    check_neighbors,
     nonzero_level,
     parse_delta,
     parse_level,
@@ -25,19 +29,17 @@ from userdp.exact.numbers import (
     short_repr,
 )
 from userdp.exceptions import PrivacyBudgetError
-from userdp.mechanisms.key_bounds import Neighbors, check_neighbors
-from userdp.mechanisms.set_union import KeysOfUsers
 from userdp.runtime import source_of
 from userdp.tables.aggregates import Mean, Quantile
-from userdp.tables.audits import TableAlgorithm, UnionAlgorithm, paths_before_noise
+from userdp.tables.audits import KeysAlgorithm, TableAlgorithm, paths_before_noise
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.drawing import draw, draw_keys
 from userdp.tables.noise import Allotment, Budget, allot
 from userdp.tables.queries import Query
+from userdp.tables.reading import Heads, table_of
 from userdp.tables.reading import Table as Rows
-from userdp.tables.reading import table_of
-from userdp.tables.release import IN_COMMON, Release, cost_facts, noise_rows, union_facts
-from userdp.tables.rows import KeyValue, Sums, UserColumns, add_up, keys_of_users
+from userdp.tables.release import IN_COMMON, Release, cost_facts, finder_facts, noise_rows
+from userdp.tables.rows import Sums, UserColumns, add_up, keys_of_users
 from userdp.tables.schema import Category, Key, Schema, check_spelled
 from userdp.tables.suggestions import Suggestion, bound_of, noise_of, search_of
 from userdp.users.values import READS, Marks, Spelling, refused
@@ -45,6 +47,7 @@ from userdp.users.values import READS, Marks, Spelling, refused
 _T = TypeVar("_T")
 
 MEMORY = 2**30
+LEAST_MEMORY = 2**16
 WORTHLESS = 2**20
 """A default release does not take what is left where that is below this part of the budget."""
 LEAST_EPSILON = 2.0**-100
@@ -138,8 +141,8 @@ class Plan(Shown):
             )
         ]
         keyed = self.noise.keyed
-        if self.noise.union is not None:
-            facts += union_facts(self.noise.union)
+        if self.noise.finder is not None:
+            facts += finder_facts(self.noise.finder)
         if keyed is not None and keyed.sparse is not None:
             sparse = keyed.sparse
             group = "an unknown group" if self.query.listed else "a group"
@@ -221,7 +224,8 @@ class Session:
     n_users : int, optional
         Public: for plans, how many users there are about.
     ledger : PrivacyLedger, optional
-        In place of epsilon, delta and composition: a ledger that other releases of the same users share.
+        In place of epsilon, delta and composition: a ledger that other releases of the same users share, those of other
+        programs if it is in a file.
     exact_ids : bool
         Promise that the column of ids has been of integers, or of texts, from the start. Then whole numbers above 2**53
         are told apart by all their digits; so they are in Arrow, polars and databases without a promise. Otherwise a
@@ -311,7 +315,8 @@ class Session:
         spelling: Spelling = "written" if written_ids else "digits" if digits else "doubles"
         resolved = {name: _resolved(kind, name, name in exact, self._table.marks) for name, kind in schema.items()}
         self._user, self._schema = UserColumns(columns, spelling), Schema(resolved)
-        self._memory, self._directory = memory, directory
+        self._where: dict[str, Any] = {"memory": _memory(memory), "directory": _directory(directory)}
+        self._heads = Heads(heads)
         self._n_users = None if n_users is None else check_count(n_users, "n_users")
         self.neighbors: Neighbors = relation
         self.ledger = _ledger(schema, epsilon, delta, relation, composition, added_delta, ledger)
@@ -360,7 +365,10 @@ class Session:
             As `release`.
         """
         budget = self._budget(query, epsilon, delta, rho, mu2)
-        meant, noise = self._meant(query, budget)
+        meant = compiled(query, self._schema)
+        noise = allot(meant, self.neighbors, budget)
+        # What is refused of how rows are read is refused here, and not after a charge.
+        self._read(meant, self._heads)
         users = self._n_users if n_users is None else check_count(n_users, "n_users")
         reads = {"Ids": IDS[self._user.spelling], **_reads(meant, self._schema, self._table)}
         return Plan(meant, noise, users, self.neighbors, reads)
@@ -415,16 +423,16 @@ class Session:
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho, mu2=mu2)
         names = (*plan.query.group, *query.aggregates)
         label = (", ".join(names) or "keys") if name is None else str(name)
-        union = plan.noise.union
-        if union is None:
+        finder = plan.noise.finder
+        if finder is None:
             # What chooses the keys that count is of the same stream, so that the whole release can be repeated.
             coins = None if random_state is None else source.below(2**256).to_bytes(32, "big")
             drawn = self._charged(
                 plan.cost, label, plan.query, lambda sums: draw(plan.query, plan.noise, sums, source), coins
             )
         else:
-            drawn = self._charged_for_keys(
-                plan.cost, label, plan.query, lambda held, keys: draw_keys(plan.query, union, held, keys, source)
+            drawn = self._charged(
+                plan.cost, label, plan.query, lambda held: draw_keys(plan.query, finder, held[0], held[1], source)
             )
         caveats = () if random_state is None else ("The noise was reproducible (random_state): it protects nobody.",)
         return Release(plan.query, plan.noise, drawn, self._facts(plan), self.neighbors, caveats, self._table.backend)
@@ -475,7 +483,7 @@ class Session:
         >>> people = Session(visits, user="who", schema=Schema(spent=number(0, 9)), epsilon=2)
         >>> query = people.query().agg(rows=count_rows(1000))
         >>> people.suggest_bound(query, epsilon="1/2", then=1).cost
-        PrivacyCost(epsilon=Fraction(1, 2))
+        PrivacyCost(epsilon=Fraction(1, 2), neighbors='add-remove')
         """
         source = source_of(random_state)
         search = search_of(query, self._schema)
@@ -487,38 +495,25 @@ class Session:
         def drawn(sums: Sums) -> int:
             return bound_of(search, noise.released(search.users_between(sums), source), noise, deviation)
 
+        self._read(search.query, self._heads)
         bound = search.candidates[self._charged(noise.cost, label, search.query, drawn)]
         return Suggestion(bound if search.unit == 1.0 else bound * search.unit, noise.cost)
 
+    def _read(self, query: Compiled, table: Rows, coins: bytes | None = None) -> Any:
+        """What a release draws on: what users add up to, or which keys they have."""
+        if query.query.union is not None:
+            return keys_of_users(query, table, self._user, self._schema, **self._where)
+        return add_up(query, table, self._user, self._schema, coins=coins, **self._where)
+
     def _charged(
-        self, cost: PrivacyCost, label: str, query: Compiled, draws: Callable[[Sums], _T], coins: bytes | None = None
+        self, cost: PrivacyCost, label: str, query: Compiled, draws: Callable[[Any], _T], coins: bytes | None = None
     ) -> _T:
         """Charge, then read the table, add up, and draw."""
-        where = {"memory": self._memory, "directory": self._directory}
-        return self._after_charge(
-            cost,
-            label,
-            lambda: draws(add_up(query, self._table, self._user, self._schema, coins=coins, **where)),  # type: ignore[arg-type]
-        )
-
-    def _charged_for_keys(
-        self,
-        cost: PrivacyCost,
-        label: str,
-        query: Compiled,
-        draws: Callable[[KeysOfUsers, Sequence[KeyValue]], _T],
-    ) -> _T:
-        """Charge, then read which users have which keys, and draw."""
-        where = {"memory": self._memory, "directory": self._directory}
-        return self._after_charge(
-            cost,
-            label,
-            lambda: draws(*keys_of_users(query, self._table, self._user, self._schema, **where)),  # type: ignore[arg-type]
-        )
+        return self._after_charge(cost, label, lambda: draws(self._read(query, self._table, coins)))
 
     def _after_charge(self, cost: PrivacyCost, label: str, reads: Callable[[], _T]) -> _T:
         """Charge, then read the table and draw; whatever goes wrong then is one error without a reason."""
-        self.ledger.spend(cost, label, neighbors=self.neighbors)
+        self.ledger.spend(cost, label)
         drawn = None
         try:
             drawn = reads()
@@ -541,7 +536,7 @@ class Session:
         delta: Delta | None = None,
         rho: Delta | None = None,
         mu2: Delta | None = None,
-    ) -> TableAlgorithm | UnionAlgorithm:
+    ) -> TableAlgorithm | KeysAlgorithm:
         """Return what `release` would draw on small worlds, for exact audits; the session's table is not looked at.
 
         Parameters
@@ -557,13 +552,13 @@ class Session:
 
         Returns
         -------
-        TableAlgorithm or UnionAlgorithm
+        TableAlgorithm or KeysAlgorithm
             For `userdp.audit.audit_user_level`. An example is a row, as a tuple of the values of its `columns`, or None
             for no row.
         """
         plan = self.plan(query, epsilon=epsilon, delta=delta, rho=rho, mu2=mu2)
-        if plan.noise.union is not None:
-            return UnionAlgorithm(plan.query, plan.noise.union, self._schema, keys=keys)
+        if plan.noise.finder is not None:
+            return KeysAlgorithm(plan.query, plan.noise.finder, self._schema, keys=keys)
         return TableAlgorithm(plan.query, plan.noise, self._schema, n_users=n_users, keys=keys)
 
     def before_noise(self, query: Query, *, coins: bytes = bytes(32)) -> dict[str, NoiseFree]:
@@ -586,11 +581,6 @@ class Session:
             raise ValueError("coins must be 32 bytes")
         return paths_before_noise(compiled(query, self._schema), self._schema, self._user, self.neighbors, coins)
 
-    def _meant(self, query: Query, budget: Budget) -> tuple[Compiled, Allotment]:
-        """What a query means and its noise."""
-        meant = compiled(query, self._schema)
-        return meant, allot(meant, self.neighbors, budget)
-
     def _budget(self, query: Query, epsilon: Any, delta: Any, rho: Any, mu2: Any) -> Budget:
         composition = self.ledger.composition
         for name, value, own in (("rho", rho, "zcdp"), ("mu2", mu2, "exact")):
@@ -607,9 +597,8 @@ class Session:
                 raise PrivacyBudgetError(SPENT)
             level = as_epsilon(nonzero_level(left["epsilon"] if epsilon is None else epsilon))
             if not at_most(parse_level(level), parse_level(left["epsilon"])):
-                raise PrivacyBudgetError(
-                    f"the release needs epsilon {_short(level)}, and {_short(left['epsilon'])} is left"
-                )
+                needed, rest = apart(value_enclosure(parse_level(level))[1], rational_below(left["epsilon"]))
+                raise PrivacyBudgetError(f"the release needs epsilon {needed}, and {rest} is left")
             if delta is None:
                 share = rational_below(level) / rational_below(self.ledger.epsilon)
                 part = min(_number(limits["delta"]) * min(share, Fraction(1)), _number(left["delta"]))
@@ -625,7 +614,7 @@ class Session:
         if not limit:
             raise PrivacyBudgetError("the ledger was made with gaussian=0, and a session draws from a budget of mu2")
         if given is not None:
-            wanted = parse_positive(given, currency)
+            wanted = parse_positive(given, currency, printed=True)
         elif epsilon is not None:
             level = as_epsilon(nonzero_level(epsilon))
             beside = _number(limits["delta"])
@@ -637,7 +626,8 @@ class Session:
         else:
             wanted = most
         if wanted > most:
-            raise PrivacyBudgetError(f"the release needs {currency} {float(wanted):.6g}, and {float(most):.6g} is left")
+            needed, rest = apart(wanted, most)
+            raise PrivacyBudgetError(f"the release needs {currency} {needed}, and {rest} is left")
         counted = {currency: wanted, "distance": _number(left["distance"])}
         if not unknown:
             if delta is not None:
@@ -666,7 +656,7 @@ class Session:
             # Neither a rho nor a mu2 is a promise by itself.
             facts["Promise"] = (
                 "all releases of the session together are (epsilon, delta)-private: epsilon "
-                f"{_short(self.ledger.epsilon)}, delta {float(self.ledger.delta):.6g}"
+                f"{float(parse_level(self.ledger.epsilon)):.6g}, delta {float(self.ledger.delta):.6g}"
             )
         steps = [
             f"{step!r}" if not isinstance(step, tuple) else f"{step[0]} = {step[1]!r}" for step in meant.query.steps
@@ -692,6 +682,27 @@ class Session:
 
 def _names(table: Rows) -> str:
     return ", ".join(map(repr, table.names))
+
+
+def _memory(memory: Any) -> int:
+    if not LEAST_MEMORY <= check_count(memory, "memory") < 2**63:
+        raise ValueError(f"memory must be from 2**16 to below 2**63 bytes; got {short_repr(memory)}")
+    return int(memory)
+
+
+def _directory(directory: Any) -> str | None:
+    """A directory in which a file can be made, by making one."""
+    if directory is None:
+        return None
+    if not isinstance(directory, (str, os.PathLike)):
+        raise TypeError(f"directory must be the name of a directory, a str; got {short_repr(directory)}")
+    try:
+        with tempfile.TemporaryFile(dir=os.fsdecode(directory)):
+            return os.fsdecode(directory)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"directory must be one in which files can be made; got {short_repr(directory)}: {error}"
+        ) from None
 
 
 def _user_columns(user: Any) -> tuple[str, ...]:
@@ -723,10 +734,6 @@ def _reads(query: Compiled, schema: Schema, table: Rows) -> dict[str, str]:
 
 def _number(value: Fraction | LogRatio) -> Fraction:
     return value if isinstance(value, Fraction) else rational_below(value)
-
-
-def _short(value: Fraction | LogRatio) -> str:
-    return f"{float(parse_level(value)):.6g}"
 
 
 def _ledger(

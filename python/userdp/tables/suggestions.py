@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from userdp.accounting import PrivacyCost
 from userdp.exact.epsilon import rational_below
+from userdp.exact.numbers import Neighbors
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
-from userdp.mechanisms.key_bounds import Neighbors
 from userdp.tables.aggregates import CountRows, Sum
 from userdp.tables.compiled import Compiled, Statistic, compiled
 from userdp.tables.noise import Budget, Noise, cost_as_range, epsilon_within, laplace_noise, nearest, rounded_up
@@ -58,18 +58,22 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Search:
-    """The candidates of a choice, and what is looked at for each: two sums whose difference counts users above it."""
+    """The candidates of a choice, and what is looked at for each: the users above it.
+
+    They are the sum of min(x, tau + 1) - min(x, tau) over users. Of totals each user's is taken, so that nothing is
+    near 64 bits. Of rows the two sums are: they are at most the number of all rows.
+    """
 
     query: Compiled
     candidates: tuple[int, ...]
-    at: tuple[Statistic, ...]
     above: tuple[Statistic, ...]
+    at: tuple[Statistic, ...]  # of rows: what is taken off
     unit: float
 
     def users_above(self, sums: Sums) -> Integers:
-        """How many users have more than each candidate: sum of min(x, tau + 1) minus that of min(x, tau)."""
-        low = np.array([int(sums.columns[one][0]) for one in self.at], dtype=np.int64)
-        return np.array([int(sums.columns[one][0]) for one in self.above], dtype=np.int64) - low
+        """How many users have more than each candidate."""
+        above, at = (np.array([int(sums.columns[one][0]) for one in kind]) for kind in (self.above, self.at))
+        return (above - at if self.at else above).astype(np.int64)
 
     def users_between(self, sums: Sums) -> Integers:
         """How many users have more than each candidate and not more than the next: each user is in one bin at most.
@@ -105,16 +109,14 @@ def search_of(query: Query, schema: Mapping[str, ColumnType]) -> Search:
     steps = math.floor(2 * math.log2(max(total.high / lowest, 1)))
     candidates = sorted({math.floor(lowest * 2 ** (j / 2)) for j in range(steps + 1)} | {total.high})
 
-    def capped(most: int) -> Statistic:
-        if total.value is None:
-            return replace(total, high=most, max_rows=most)
-        return replace(total, high=most, ends=(0, most))
-
-    at = tuple(capped(candidate) for candidate in candidates)
-    above = tuple(capped(candidate + 1) for candidate in candidates)
+    if total.value is None:
+        at = tuple(replace(total, high=most, max_rows=most) for most in candidates)
+        above = tuple(replace(total, high=most + 1, max_rows=most + 1) for most in candidates)
+    else:
+        at, above = (), tuple(replace(total, high=1, ends=(most, most + 1), shift=most) for most in candidates)
     statistics = tuple(dict.fromkeys((*at, *above)))
     unit = 1.0 if total.value is None else total.value.unit
-    return Search(replace(meant, statistics=statistics), tuple(candidates), at, above, unit)
+    return Search(replace(meant, statistics=statistics), tuple(candidates), above, at, unit)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,11 @@ class BinNoise:
 
 def noise_of(search: Search, neighbors: Neighbors, budget: Budget) -> BinNoise:
     """Noise within a budget: a user who comes or goes moves one bin by 1, one who is replaced two bins."""
-    moved = 1 if neighbors == "add-remove" else 2
+    made = _noise(search, 1 if neighbors == "add-remove" else 2, budget)
+    return replace(made, cost=replace(made.cost, neighbors=neighbors))
+
+
+def _noise(search: Search, moved: int, budget: Budget) -> BinNoise:
     if budget.epsilon is not None:
         epsilon = rational_below(budget.epsilon)
         return _laplace(search, moved, epsilon, PrivacyCost(epsilon))

@@ -10,7 +10,7 @@ from hypothesis import strategies
 
 from userdp.algorithms.small_tables import LAYOUTS, TableMaker, kind_of
 from userdp.audit.alphabets import letters_of_columns, read_schema
-from userdp.exact.numbers import check_count, short_repr
+from userdp.exact.numbers import check_count, check_neighbors, short_repr
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ def neighboring_tables(
     ...     assert abs(first - second) <= 1
     >>> test_visitors()
     """
-    if neighbors not in ("replace", "add-remove"):
-        raise ValueError(f"neighbors must be 'replace' or 'add-remove'; got {short_repr(neighbors)}")
+    check_neighbors(neighbors)
     if frame not in LAYOUTS:
         raise ValueError(f"frame must be one of {', '.join(LAYOUTS)}; got {short_repr(frame)}")
     if not isinstance(user, str):

@@ -38,6 +38,8 @@ pub enum Release {
     Pair(Part),
     /// Every mechanism whose losses lie in an interval of this width, wherever it is: e^width.
     BoundedRange(Multiplier),
+    /// Continuous Laplace noise, by e^(sensitivity / scale), its largest loss.
+    Laplace(Multiplier),
     /// The Gaussian mechanism whose means are mu apart in units of its noise: mu^2, and on which users.
     Gaussian(Rational, Sampling),
 }
@@ -132,14 +134,17 @@ impl Release {
     /// # Errors
     /// [`Error::InvalidArgument`] for a range below 2^-1000, or beyond 2^20.
     pub fn bounded_range(range: &Multiplier) -> Result<Self> {
-        check_multiplier("range", range)?;
-        let least = Rational::new(Integer::one(), Integer::one() << SMALLEST_RANGE);
-        let above =
-            if range.exponent.is_zero() { &range.ratio - Rational::one() } else { range.exponent.clone() };
-        if above < least {
-            return Err(Error::invalid("range", format!("must be at least 2^-{SMALLEST_RANGE}")));
-        }
+        check_end("range", range)?;
         Ok(Self::BoundedRange(range.clone()))
+    }
+
+    /// Continuous Laplace noise, by e^(sensitivity / scale).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an epsilon below 2^-1000, or beyond 2^20.
+    pub fn laplace(epsilon: &Multiplier) -> Result<Self> {
+        check_end("epsilon", epsilon)?;
+        Ok(Self::Laplace(epsilon.clone()))
     }
 
     /// Gaussian noise, by the square of the distance of means over the standard deviation, and on which users.
@@ -160,10 +165,21 @@ impl Release {
     }
 }
 
+/// Where losses end.
+fn check_end(argument: &'static str, end: &Multiplier) -> Result<()> {
+    check_multiplier(argument, end)?;
+    let least = Rational::new(Integer::one(), Integer::one() << SMALLEST_END);
+    let above = if end.exponent.is_zero() { &end.ratio - Rational::one() } else { end.exponent.clone() };
+    if above < least {
+        return Err(Error::invalid(argument, format!("must be at least 2^-{SMALLEST_END}")));
+    }
+    Ok(())
+}
+
 /// The longest powers of ratios, in bits.
 const LONGEST: u64 = 1 << 20;
-/// Ranges from 2^-1000 on.
-const SMALLEST_RANGE: u32 = 1000;
+/// Losses from 2^-1000 on.
+const SMALLEST_END: u32 = 1000;
 /// All powers of a ratio, in bits.
 const ALL_POWERS: u64 = 1 << 29;
 /// The largest logarithm of an offset: exponents must be below 2^59.
@@ -249,7 +265,10 @@ pub fn compose(releases: &[(Release, u64)], options: &Options, control: &Control
             Release::Pair(part) => {
                 part.on_grid(&levels, options.limbs, &options.cut, options.max_terms, control)?
             }
-            Release::BoundedRange(range) => leaves::bounded_range(range, &levels, options, control)?,
+            Release::BoundedRange(range) => {
+                leaves::by_root(range, leaves::range_curve, &levels, options, control)?
+            }
+            Release::Laplace(end) => leaves::by_root(end, leaves::laplace_curve, &levels, options, control)?,
             Release::Gaussian(mu_squared, sampling) => {
                 gaussian::gaussian(mu_squared, sampling, &levels, options, control)?
             }
@@ -285,7 +304,7 @@ impl LargestLoss {
         for (release, count) in releases {
             let largest = match release {
                 Release::Pair(part) => part.largest_loss()?,
-                Release::BoundedRange(range) => range.clone(),
+                Release::BoundedRange(end) | Release::Laplace(end) => end.clone(),
                 Release::Gaussian(_, sampling) => gaussian::largest_loss(sampling)?,
             };
             sum = sum.plus(&largest.ln(96).times(&Interval::integer(*count), 192), 192);

@@ -320,7 +320,7 @@ fn floats_and_verdicts_are_exact() {
             }
             let verdict = is_indistinguishable(&first, &second, &level, &exact, &control).unwrap();
             assert_eq!(verdict.holds, within(&exact), "{epsilon:e} {delta:e} {p:?} {q:?}");
-            if let Some(quick) = quick_verdict_of_floats(&p, &q, &level, delta, &control).unwrap() {
+            if let Some(quick) = quick_verdict_of_floats(&p, &q, &level, [delta; 2], &control).unwrap() {
                 assert_eq!(quick.holds, verdict.holds);
                 assert_eq!((quick.event, quick.reversed), (verdict.event, verdict.reversed));
             }

@@ -59,6 +59,12 @@ impl PyRelease {
         run_short(|| Release::bounded_range(&multiplier(&range))).map(Self::new)
     }
 
+    /// Continuous Laplace noise, by sensitivity / scale.
+    #[staticmethod]
+    fn laplace(epsilon: LevelArgument<'_>) -> PyResult<Self> {
+        run_short(|| Release::laplace(&multiplier(&epsilon))).map(Self::new)
+    }
+
     /// The Gaussian mechanism with means mu apart, on all users or on a sample: the pair of removing one, of adding one, or
     /// of replacing one in a sample of a fixed size.
     #[staticmethod]
@@ -174,6 +180,11 @@ impl PyComposed {
     #[getter]
     fn charge(&self) -> BigRational {
         self.0.charge()
+    }
+
+    /// Floats at or above all finite losses, integer masses there, and the mass at infinity in the same units.
+    fn losses(&self, py: Python<'_>) -> PyResult<(Vec<f64>, Vec<BigUint>, BigUint)> {
+        run(py, None, |_| Ok(self.0.losses()))
     }
 
     /// Fractions at or below delta, and at or above it.

@@ -30,15 +30,6 @@ impl PyLevel {
         Ok(Self(Arc::new(Level::new(ratio, exponent))))
     }
 
-    /// The level of a finite float epsilon >= 0.
-    #[staticmethod]
-    fn from_float(epsilon: f64) -> PyResult<Self> {
-        if !(epsilon.is_finite() && epsilon >= 0.0) {
-            return Err(PyValueError::new_err("a level needs a finite epsilon >= 0"));
-        }
-        Ok(Self(Arc::new(Level::from_epsilon(epsilon))))
-    }
-
     /// A level of at most E^(1 / degree), for E >= 1: of one unit, where E is that of `degree` units.
     fn root_below(&self, degree: BigUint) -> PyResult<Self> {
         if degree == BigUint::ZERO {

@@ -5,6 +5,7 @@ use crate::{
     run::{run, run_short},
 };
 use num_rational::BigRational;
+use num_traits::One;
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, dtype};
 use pyo3::{
     prelude::*,
@@ -22,7 +23,7 @@ use userdp_core::{
         },
         information,
     },
-    exact::{Level, ln::ln_bounds},
+    exact::{Level, Rational, ln::ln_bounds, rounding::printed_decimal},
     pmf::{Pmf, check_same_outputs},
 };
 
@@ -35,7 +36,7 @@ const SHORT_ORDER: u64 = 1 << 9;
 /// The float pass alone is fast enough to stay on the calling thread up to here.
 const SHORT_FLOAT_OUTPUTS: usize = 1 << 23;
 
-/// The level of a float epsilon; the last one is kept, since users ask many questions at one epsilon.
+/// The level of the decimal that a float epsilon prints as; the last one is kept, since users ask many questions at one epsilon.
 fn level_of_float(epsilon: f64) -> Rc<Level> {
     thread_local! {
         static LAST: RefCell<Option<(u64, Rc<Level>)>> = const { RefCell::new(None) };
@@ -43,7 +44,7 @@ fn level_of_float(epsilon: f64) -> Rc<Level> {
     LAST.with_borrow_mut(|last| match last {
         Some((bits, level)) if *bits == epsilon.to_bits() => Rc::clone(level),
         _ => {
-            let level = Rc::new(Level::from_epsilon(epsilon));
+            let level = Rc::new(Level::new(Rational::one(), printed_decimal(epsilon)));
             *last = Some((epsilon.to_bits(), Rc::clone(&level)));
             level
         }
@@ -98,6 +99,8 @@ pub(crate) fn is_indistinguishable_float64(
         return Ok(None);
     }
     let level = level_of_float(epsilon);
+    // The decimal that delta prints as is within half a unit of it.
+    let delta = if delta == 0.0 { [0.0; 2] } else { [delta.next_down(), delta.next_up()] };
     with_plain_floats(p, q, |p, q| {
         Ok(quick_verdict_of_floats(p, q, &level, delta, &Control::new())?.map(verdict_parts))
     })

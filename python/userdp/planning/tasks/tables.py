@@ -11,8 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from userdp.exact.numbers import LogRatio, parse_level
-from userdp.mechanisms.key_bounds import Neighbors
+from userdp.exact.numbers import LogRatio, Neighbors, parse_level
 from userdp.planning.groups import most_groups, of_listed, of_unlisted
 from userdp.planning.problem import (
     MOST_USERS,

@@ -118,7 +118,7 @@ def negative_binomial_divergence(r: Delta, p: Delta, epsilon: Epsilon, *, two_co
     >>> negative_binomial_divergence("4.046", 0.904837418, 1, two_counts=True).upper < 1.4325e-4
     True
     """
-    exact_p = parse_delta(p, "p")
+    exact_p = parse_delta(p, "p", printed=False)
     level = parse_level(epsilon)
     if float(level) > 64:
         raise ValueError(f"epsilon must be at most 64 here; got {short_repr(epsilon)}")
@@ -163,7 +163,8 @@ class SharedNoise:
             goal = None if beta is None else parse_beta(beta)
             self.core = _core.ShuffleNoise.calibrated(level, self.delta, self.honest, self.n_users, counts == 2, goal)
         else:
-            self.core = _core.ShuffleNoise(parse_positive(r, "r"), parse_delta(p, "p"), self.honest, counts == 2)
+            shape, ratio = parse_positive(r, "r"), parse_delta(p, "p", printed=False)
+            self.core = _core.ShuffleNoise(shape, ratio, self.honest, counts == 2)
         self.r, self.p = self.core.r, self.core.p
         self.certified_delta = self.core.delta(level)[1]
         if self.certified_delta > self.delta:

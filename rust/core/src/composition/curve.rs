@@ -204,6 +204,14 @@ impl Composed {
         Rational::new(self.charge.clone().into(), BigInt::one() << bits_of(self.limbs))
     }
 
+    /// Floats at or above all finite losses, the masses there and the mass at infinity, which together are 2^b.
+    pub fn losses(&self) -> (Vec<f64>, Vec<BigUint>, BigUint) {
+        let places = 0..self.terms();
+        let above = |place| self.levels.ln(self.index(place), 64).to_f64_bounds().1;
+        let mass = |place| self.above(place) - self.above(place + 1);
+        (places.clone().map(above).collect(), places.map(mass).collect(), self.infinity.clone())
+    }
+
     fn at(&self, words: &[u64], place: usize) -> BigUint {
         number(&words[place * self.limbs..][..self.limbs])
     }

@@ -439,9 +439,20 @@ pub(super) fn bits_for(limbs: usize, step: f64, size: f64) -> f64 {
     bits_of(limbs) as f64 + size + (3.0 / step).log2() + 4.0
 }
 
-/// The curve of all mechanisms of bounded range: (1 - sqrt(E e^-range))^2 / (1 - e^-range) for E within e^(-range), e^range.
-pub(super) fn bounded_range(
+/// From the enclosed 1 - sqrt(E e^-end) and 1 / (1 - e^-end), of all mechanisms of bounded range.
+pub(super) fn range_curve(rest: &Interval, scale: &Interval, bits: i64) -> Interval {
+    rest.times(rest, bits).times(scale, bits)
+}
+
+/// From the same, of continuous Laplace noise.
+pub(super) fn laplace_curve(rest: &Interval, _scale: &Interval, _bits: i64) -> Interval {
+    rest.clone()
+}
+
+/// A curve that is a function of 1 - sqrt(E e^-end) for E within e^(-end), e^end, and 1 - E or 0 outside.
+pub(super) fn by_root(
     range: &Multiplier,
+    inside: fn(&Interval, &Interval, i64) -> Interval,
     levels: &Levels,
     options: &Options,
     control: &Control,
@@ -451,11 +462,12 @@ pub(super) fn bounded_range(
     let last = (range.ln(64).to_f64_bounds().1 / step).ceil() as i64 + 1;
     // Ends are rounded to units, and enclosures are far narrower.
     let fraction = bits_for(options.limbs, step, 2.0);
-    with_fixed!(fraction, 50.0, bounded_range_in(range, levels, last, options, control))
+    with_fixed!(fraction, 50.0, by_root_in(range, inside, levels, last, options, control))
 }
 
-fn bounded_range_in<const N: usize, const F: usize>(
+fn by_root_in<const N: usize, const F: usize>(
     range: &Multiplier,
+    inside: fn(&Interval, &Interval, i64) -> Interval,
     levels: &Levels,
     last: i64,
     options: &Options,
@@ -484,8 +496,7 @@ fn bounded_range_in<const N: usize, const F: usize>(
             one.minus(level, bits)
         } else {
             let root = square_root(&level.times(&inverse, bits), bits);
-            let rest = one.minus(&root, bits);
-            rest.times(&rest, bits).times(&scale, bits)
+            inside(&one.minus(&root, bits), &scale, bits)
         };
         Fixed::<N, F>::ends(&value)
     };

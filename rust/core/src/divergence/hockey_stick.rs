@@ -397,8 +397,8 @@ fn verdict(
     })
 }
 
-/// [`is_indistinguishable`] of float masses and a float delta in [0, 1], when two validating passes decide it; `None`
-/// otherwise, and for anything that is not a pmf.
+/// [`is_indistinguishable`] of float masses and a delta between two floats in [0, 1], when two validating passes decide
+/// it; `None` otherwise, and for anything that is not a pmf.
 ///
 /// # Errors
 /// [`crate::Error::Canceled`].
@@ -406,13 +406,13 @@ pub fn quick_verdict_of_floats(
     p: &[f64],
     q: &[f64],
     level: &Level,
-    delta: f64,
+    delta: [f64; 2],
     control: &Control,
 ) -> Result<Option<Verdict>> {
     let decided = |value: &Approximation| {
         let side = value.side();
-        let within = side.upper <= delta;
-        (within || side.lower > delta).then_some(Decision { within, side, exact: false })
+        let within = side.upper <= delta[0];
+        (within || side.lower > delta[1]).then_some(Decision { within, side, exact: false })
     };
     let directions = validated(p, q, level)
         .and_then(|value| decided(&value))

@@ -42,6 +42,17 @@ pub fn rational_from_f64(x: f64) -> Rational {
     }
 }
 
+/// The shortest decimal that a finite, non-negative float prints as: 1/10 for 0.1.
+pub fn printed_decimal(x: f64) -> Rational {
+    let text = format!("{x:e}");
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let number: Integer = [whole, part].concat().parse().unwrap_or_default();
+    let power = power.parse::<i64>().unwrap_or(0) - i64::try_from(part.len()).unwrap_or(0);
+    let scale = Integer::from(10).pow(u32::try_from(power.unsigned_abs()).unwrap_or(0));
+    if power < 0 { Rational::new(number, scale) } else { Rational::from_integer(number * scale) }
+}
+
 /// Rounds `(quotient + t) * 2^exponent` with 0 <= t < 1, t = 0 exactly when `exact`; `quotient` has 55 bits or more,
 /// or `exact` holds.
 fn round_parts(quotient: u64, exact: bool, exponent: i64, direction: Direction) -> f64 {
