@@ -488,7 +488,7 @@ def _cases() -> Iterator[tuple[str, Case]]:
         "delstab.DelStab.plan",
         Case(
             lambda n_users, **k: delstab.DelStab(vote, **k).plan(n_users),
-            {"epsilon": 1, "delta": "1e-3", "n_users": 1000},
+            {"epsilon": 8, "delta": "0.1", "n_users": 12},
         ),
     )
     # --- estimators
