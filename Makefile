@@ -17,7 +17,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv build demo test quick sweep test-durations lint lint-rust lint-python cargo-test pytest reading stubtest evidence constant-time \
+.PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest reading sweep stubtest evidence constant-time \
 	constant-time-leaks constant-time-welch architecture mutation fuzz packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
@@ -95,7 +95,7 @@ quick: ## lint and the fast tests, in less than a minute and a half: not those m
 reading: $(VENV)/.stamp-check ## how tables are read: 100,000 cells in all containers, and 10,000 tables with a hostile user
 	PYTHONPATH=tests $(PY) -m support.reading_generator
 
-sweep: $(VENV)/.stamp-check ## every public function with numbers at the ends of what is accepted: processor seconds, worst first
+sweep: $(VENV)/.stamp-check ## public functions with numbers at the ends of what they accept: processor seconds, worst first
 	PYTHONPATH=tests $(PY) -m support.sweep $(SWEEP)
 
 test-durations: $(VENV)/.stamp-check ## run all tests and write docs/test-durations.md

@@ -18,6 +18,11 @@ from typing import TypeAlias
 
 from userdp.exact.numbers import short_repr
 
+try:
+    import fcntl
+except ImportError:  # Windows, where a lock of SQLite is a handle's own
+    fcntl = None  # type: ignore[assignment]
+
 PathText: TypeAlias = "str | os.PathLike[str]"
 
 APPLICATION = int.from_bytes(b"udpl", "big")
@@ -34,12 +39,16 @@ TABLE = (
 )
 
 _OPEN: set[sqlite3.Connection] = set()
+_LOCKS: set[int] = set()
 
 
 def _keep_in_child() -> None:
     """Have a forked child never close its parent's connections, which would remove what the parent is writing."""
     for connection in _OPEN:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    for lock in _LOCKS:
+        os.close(lock)
+    _LOCKS.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -61,6 +70,8 @@ class DurableLog:
             self.path = Path(os.fsdecode(path)).absolute()
         except TypeError:
             raise TypeError(f"path must be a str or path-like; got {short_repr(path)}") from None
+        if "\0" in str(self.path):
+            raise ValueError(f"path must have no null character; got {short_repr(path)}")
         self.kind = kind
         self.header = ""
         self.entries: list[str] = []
@@ -75,6 +86,9 @@ class DurableLog:
         log = cls(path, kind)
         if log.path.exists():
             log._file()
+            with log.path.open("rb") as file:
+                if file.read(16) not in (b"", b"SQLite format 3\0"):
+                    raise FileExistsError(f"{log.path}: there is such a file; take another path")
         with log._explained(NOTHING):
             try:
                 log._connect("rwc")
@@ -90,9 +104,13 @@ class DurableLog:
         with log:
             return log
 
-    def __enter__(self) -> DurableLog:
+    def check_process(self) -> None:
+        """Refuse a forked process."""
         if os.getpid() != self._process:
             raise RuntimeError(f"{self.path}: it was opened by the process that forked this one; open it here")
+
+    def __enter__(self) -> DurableLog:
+        self.check_process()
         with self._lock, self._explained(NOTHING):
             try:
                 if not self._users:
@@ -198,6 +216,7 @@ class DurableLog:
         place = f"{self.path.as_uri()}?mode={mode}"
         while True:
             try:
+                self._hold()
                 connection = sqlite3.connect(place, 0, uri=True, isolation_level=None, check_same_thread=False)
                 self._connection = connection
                 _OPEN.add(connection)
@@ -215,17 +234,39 @@ class DurableLog:
                     raise
             time.sleep(random.uniform(0, LONGEST_PAUSE))
 
+    def _hold(self) -> None:
+        """Lock a file beside it: locks of SQLite end when anybody in this process closes the file, as a copy does."""
+        if fcntl is None:
+            return
+        name = f"{self.path}.lock"
+        try:
+            lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise sqlite3.OperationalError(f"{error.strerror} (a .lock beside it)") from None
+        self._held = lock
+        _LOCKS.add(lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise sqlite3.OperationalError("locked") from None
+        if not os.path.exists(name) or not os.path.samestat(os.fstat(lock), os.stat(name)):
+            raise sqlite3.OperationalError("locked, and its lock was removed")
+
     def _number(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])
 
     def _check_format(self) -> None:
         """Before anything is changed."""
-        if not self._number("SELECT count(*) FROM sqlite_master"):
+        made = self._connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        if not made:
             raise ValueError(f"{self.path}: empty, as its making did not end; nothing was spent, so create it again")
         if self._number("PRAGMA application_id") != APPLICATION:
             raise ValueError(self._broken("a database of another program"))
         if (version := self._number("PRAGMA user_version")) != FORMAT:
             raise ValueError(f"{self.path}: its format is {version}, and this userdp reads {FORMAT}; update userdp")
+        # A trigger could take back what is written.
+        if made != [(b"table", b"log", TABLE[-1].encode())]:
+            raise ValueError(self._broken("it has more than the table of entries"))
 
     def _recover(self) -> None:
         """Sync what was committed, also by a process that was killed before its sync ended."""
@@ -251,7 +292,10 @@ class DurableLog:
         self._digests, (self.header, *self.entries) = digests, texts
 
     def _close(self) -> None:
-        connection = vars(self).pop("_connection", None)
+        connection, lock = vars(self).pop("_connection", None), vars(self).pop("_held", None)
         if connection is not None:
             connection.close()
             _OPEN.discard(connection)
+        if lock is not None:
+            _LOCKS.discard(lock)
+            os.close(lock)

@@ -10,7 +10,10 @@ import random
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from fractions import Fraction
@@ -198,11 +201,11 @@ def test_a_file_without_a_ledger_is_refused(path: Path, text: str) -> None:
 def test_what_is_left_can_be_read_and_is_exact() -> None:
     ledger = PrivacyLedger(1, "1e-6")
     ledger.spend(PrivacyCost(F(1, 3), F(1, 3 * 10**6)))
-    assert repr(ledger.remaining()) == "{'epsilon': 0.666667, 'delta': 6.66667e-07}"
+    assert repr(ledger.remaining()) == "{'epsilon': 0.666667, 'delta': 6.66667e-7}"
     assert repr(PrivacyLedger("ln(3)").limits) == "{'epsilon': 1.09861, 'delta': 0}"
     assert ledger.remaining() == {"epsilon": F(2, 3), "delta": F(2, 3 * 10**6)}
     assert dict(ledger.spent) == {"epsilon": F(1, 3), "delta": F(1, 3 * 10**6)}
-    assert str(ledger.entries[0].charged) == "{'epsilon': 0.333333, 'delta': 3.33333e-07}"
+    assert str(ledger.entries[0].charged) == "{'epsilon': 0.333333, 'delta': 3.33333e-7}"
 
 
 # --- several at once
@@ -391,3 +394,83 @@ def test_a_spend_in_doubt_is_no_release(path: Path, monkeypatch: pytest.MonkeyPa
         PrivacyLedger.open(path).spend(PrivacyCost("1/2"))
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone() == (2,)
+
+
+def test_whoever_copies_the_file_takes_no_lock_away(path: Path) -> None:
+    """Closing a file ends all of this process's locks on it that are POSIX's, as those of SQLite are."""
+    ledger = PrivacyLedger.create(path, 1)
+    program = f"""
+from userdp.accounting import PrivacyCost, PrivacyLedger
+from userdp import durable_log
+durable_log.WAIT_SECONDS = 0.2
+PrivacyLedger.open({str(path)!r}).spend(PrivacyCost(1), "child")
+"""
+    assert ledger._log is not None
+    with ledger._log:
+        path.read_bytes()
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ)
+        assert "TimeoutError" in done.stderr, done.stderr
+        ledger._log.append(ledger._log.header)
+    assert len(DurableLog(path, "privacy ledger").__enter__().entries) == 1
+
+
+def test_a_file_that_takes_back_what_is_written_is_refused(path: Path) -> None:
+    PrivacyLedger.create(path, 1)
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TRIGGER t AFTER INSERT ON log BEGIN DELETE FROM log WHERE number = new.number; END")
+    connection.commit()
+    connection.close()
+    with pytest.raises(ValueError, match="more than the table of entries"):
+        PrivacyLedger.open(path)
+
+
+@pytest.mark.serial
+def test_a_fork_while_a_thread_reads_does_not_hang(path: Path) -> None:
+    ledger, stop = PrivacyLedger.create(path, 1), threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            ledger.remaining()
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    children = []
+    for _ in range(5):
+        time.sleep(0.02)
+        child = os.fork()
+        if not child:
+            try:
+                ledger.remaining()
+            except RuntimeError:
+                os._exit(3)
+            os._exit(1)
+        children.append(child)
+    stop.set()
+    thread.join()
+    end = time.monotonic() + 20
+    for child in children:
+        while (found := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
+            time.sleep(0.01)
+        if found[0] == 0:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(found[1]) == 3, "it hung"
+
+
+def test_names_and_paths_of_odd_kinds(path: Path) -> None:
+    ledger = PrivacyLedger.create(path, 10**400)
+    assert repr(ledger.remaining()) == "{'epsilon': 1e+400, 'delta': 0}"
+
+    class Name:
+        def __str__(self) -> str:
+            return f"{ledger.remaining()!r:.12}"
+
+    ledger.spend(PrivacyCost(1), Name())  # type: ignore[arg-type]
+    assert ledger.entries[0].name == "{'epsilon': "
+    with pytest.raises(ValueError, match="null character"):
+        PrivacyLedger.create(f"{path}\0x", 1)
+    other = path.with_name("notes.txt")
+    other.write_text("not a ledger, and longer than a header")
+    with pytest.raises(FileExistsError, match="there is such a file"):
+        PrivacyLedger.create(other, 1)
+    assert other.read_text().startswith("not a ledger")

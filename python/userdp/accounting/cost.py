@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from userdp.accounting.zcdp import bounded_range_to_zcdp, parse_rho, pure_to_zcdp
+from userdp.display.numbers import few_digits
 from userdp.exact.epsilon import as_epsilon, at_most, enclosure, epsilon_above, is_rational, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
@@ -306,7 +307,8 @@ class ShownAmounts(Mapping[str, "Fraction | LogRatio"]):
         return len(self._amounts)
 
     def __repr__(self) -> str:
-        return "{" + ", ".join(f"{name!r}: {float(parse_level(self[name])):.6g}" for name in self) + "}"
+        numbers = ((name, value_enclosure(parse_level(amount))[0]) for name, amount in self.items())
+        return "{" + ", ".join(f"{name!r}: {few_digits(number)}" for name, number in numbers) + "}"
 
 
 def shown_amounts(amounts: Amounts) -> Mapping[str, Amount]:

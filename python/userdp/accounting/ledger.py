@@ -519,6 +519,7 @@ class PrivacyLedger(LedgerInFile):
         fit: _Fit | None = None,
     ) -> None:
         """The same, for a fit where one asks."""
+        name = None if name is None else str(name)  # before a lock that it might ask for
         cost, ways = self._ways(item, slot, unit, neighbors)
         if (fit is not None and fit.session) or getattr(item, "interactive", False):
             ways = [way for way in ways if way.slot is None]

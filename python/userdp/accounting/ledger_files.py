@@ -111,6 +111,8 @@ class LedgerInFile(Shown):
     @contextmanager
     def _current(self) -> Iterator[None]:
         """The lock; for a ledger in a file that of the file as well, with all that it has."""
+        if self._log is not None:
+            self._log.check_process()  # before a lock that a thread of the parent may have had
         with self._lock, self._log or nullcontext():
             self._read_on()
             yield

@@ -42,15 +42,18 @@ def bounded(value: float | Fraction, toward: Toward = "up", digits: int = DIGITS
     return f"{float(short):.{digits}g}" if near else f"{short:e}"
 
 
+def few_digits(value: Fraction, digits: int = 6) -> str:
+    """A fraction of any size to so many digits."""
+    with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)) as context:
+        return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():g}"
+
+
 def apart(value: Fraction, other: Fraction) -> tuple[str, str]:
     """Two numbers to as many digits as it takes to tell them apart, where they differ."""
     for digits in range(6, 41):
-        with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)) as context:
-            texts = [
-                f"{context.divide(Decimal(x.numerator), Decimal(x.denominator)).normalize():g}" for x in (value, other)
-            ]
-        if texts[0] != texts[1] or value == other:
-            return texts[0], texts[1]
+        one, another = few_digits(value, digits), few_digits(other, digits)
+        if one != another or value == other:
+            return one, another
     return fraction_text(value), fraction_text(other)
 
 

@@ -25,7 +25,7 @@ from userdp.estimators.plan import Promise, ReleasePlan, Unit
 from userdp.estimators.saving import from_json, to_json
 from userdp.exact.numbers import Epsilon, check_count, short_repr
 from userdp.exact.pmf import Pmf
-from userdp.exceptions import TooFewUsersWarning
+from userdp.exceptions import BudgetError, TooFewUsersWarning
 from userdp.runtime import source_of, warn
 from userdp.users.containers import (
     Grid,
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="UserLevelEstimator")
 Reader = TypeVar("Reader", bound="UserLevelMechanism")
 Floats = npt.NDArray[np.float64]
+
+MOST_COLUMNS = 2**27
 
 
 def _enrolled(value: Any, name: str) -> None:
@@ -160,6 +162,8 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         frozen = self._frozen()
         frozen._check_parameters()
         users, columns = check_count(n_users, "n_users", 2), check_count(n_features, "n_features")
+        if columns > MOST_COLUMNS:
+            raise BudgetError(f"n_features must be at most 2**27, a gigabyte for a row; got {short_repr(n_features)}")
         return frozen._promised(users, columns, "user")
 
     def privacy_cost(self, *, n_users: int, n_features: int) -> PrivacyCost:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
-from userdp.exact.epsilon import as_epsilon
+from userdp.accounting.zcdp import distance_cost
+from userdp.exact.epsilon import as_epsilon, planned_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -154,7 +155,7 @@ class SetUnion(KeyMechanism):
         weight: int = WEIGHT,
         cap: int | None = None,
     ) -> None:
-        keys = check_keys(max_keys)
+        check_keys(max_keys)
         if check_count(weight, "weight") > MOST_WEIGHT:
             raise ValueError(f"weight must be at most 2**48; got {short_repr(weight)}")
         self._level = nonzero_level(epsilon)
@@ -162,10 +163,10 @@ class SetUnion(KeyMechanism):
         if cap is not None:
             if len(listed) != 1:
                 raise ValueError(f"a cap goes with one round; got {len(listed)}")
-            if check_count(cap, "cap") > MOST_THRESHOLD or int(cap) ** 2 * keys >= 2**127:
+            if check_count(cap, "cap") > MOST_THRESHOLD or int(cap) ** 2 * int(max_keys) >= 2**127:
                 raise ValueError(f"cap**2 * max_keys must be below 2**127; got cap={short_repr(cap)}")
         super().__init__(
-            max_keys=keys,
+            max_keys=int(max_keys),
             rounds=tuple((sigma_squared, int(threshold)) for sigma_squared, threshold in rounds),
             epsilon=epsilon,
             neighbors=check_neighbors(neighbors),
@@ -218,9 +219,11 @@ class SetUnion(KeyMechanism):
         """
         level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_keys(max_keys)
         relation = check_neighbors(neighbors)
+        planned_epsilon(epsilon)
         for arguments in proposals(float(level), float(exact), keys, relation, method, first_share):
             made = cls(epsilon=epsilon, **arguments)
-            if made.certified_delta <= exact:
+            # What the distance costs is a part of the delta that takes seconds to find.
+            if distance_cost(level, made.distance) <= exact and made.certified_delta <= exact:
                 return made
         repair = (
             "take a larger epsilon, or an account in rho (SetUnion.within; composition='zcdp' of a session): that of "
@@ -264,6 +267,8 @@ class SetUnion(KeyMechanism):
         """
         limit, beside = parse_positive(rho, "rho", printed=True), open_unit_fraction(added_delta, "added_delta")
         keys, relation = check_keys(max_keys), check_neighbors(neighbors)
+        if not 2.0**-300 <= limit <= 2.0**300:
+            raise ValueError(f"rho must be from 2**-300 to 2**300; got {short_repr(rho)}")
         for arguments in proposals_within(float(limit), float(beside), keys, relation, method, first_share):
             made = cls(epsilon=1, **arguments)
             if made.rho <= limit and made.vanishing_delta <= beside:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.cost import PrivacyCost
-from userdp.exact.epsilon import as_epsilon, enclosure
+from userdp.exact.epsilon import as_epsilon, enclosure, planned_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -132,7 +132,7 @@ class SparseHistogram(KeyMechanism):
         sigma_squared: Number | None = None,
         sums: Sequence[KeySum] = (),
     ) -> None:
-        keys = check_keys(max_keys)
+        check_keys(max_keys)
         if check_count(threshold, "threshold") > LARGEST_THRESHOLD:
             raise ValueError(f"threshold must be at most 2**31; got {short_repr(threshold)}")
         self._level = nonzero_level(epsilon)
@@ -142,7 +142,7 @@ class SparseHistogram(KeyMechanism):
                 raise TypeError(f"sums must be KeySum objects; got {short_repr(one)}")
         self._noise, self._rate = noise_of(scale, epsilon_per_unit, sigma_squared, (0, LARGEST_COUNT))
         super().__init__(
-            max_keys=keys,
+            max_keys=int(max_keys),
             threshold=int(threshold),
             epsilon=epsilon,
             neighbors=check_neighbors(neighbors),
@@ -205,6 +205,7 @@ class SparseHistogram(KeyMechanism):
         if method not in ("auto", "laplace", "gaussian"):
             raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
         enclosure(level, "epsilon")  # refuses what is too large
+        planned_epsilon(epsilon)
         relation = check_neighbors(neighbors)
         ranges = [check_range(*one) for one in sums]
         shares = read_shares(weights, len(ranges))

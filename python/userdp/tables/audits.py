@@ -336,7 +336,7 @@ class KeysAlgorithm:
         if keys is None:
             raise ValueError("keys: an exact audit with unknown keys needs those that its worlds may have")
         self.columns = query.columns
-        self.keys: tuple[KeyValue, ...] = tuple(keys)
+        self.keys: tuple[KeyValue, ...] = tuple(key if isinstance(key, tuple) else (key,) for key in keys)
         self._query, self._finder, self._schema = query, finder, schema
         rounds = 1
         if isinstance(finder, SetUnion):

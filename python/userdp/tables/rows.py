@@ -347,7 +347,9 @@ def _per_user(batches: Iterator[tuple[Codes, dict[str, Cells]]], step: Step) -> 
     assert step.per_user is not None
     rows: dict[int, list[dict[str, Any]]] = {}
     for codes, cells in batches:
-        for code, row in zip(codes.tolist(), rows_of(cells, step.types), strict=True):
+        # In the schema's order, whichever of them were read.
+        columns = {name: cells[name] for name in step.types}
+        for code, row in zip(codes.tolist(), rows_of(columns, step.types), strict=True):
             rows.setdefault(code, []).append(row)
     owners: list[int] = []
     made: list[Mapping[str, Any]] = []

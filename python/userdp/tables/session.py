@@ -690,15 +690,14 @@ def _memory(memory: Any) -> int:
     return int(memory)
 
 
-def _directory(directory: Any) -> str | None:
-    """A directory in which a file can be made, by making one."""
-    if directory is None:
-        return None
-    if not isinstance(directory, (str, os.PathLike)):
+def _directory(directory: Any) -> str:
+    """A directory in which a file can be made, by making one; by its whole name, as a process may go elsewhere."""
+    if directory is not None and not isinstance(directory, (str, os.PathLike)):
         raise TypeError(f"directory must be the name of a directory, a str; got {short_repr(directory)}")
     try:
-        with tempfile.TemporaryFile(dir=os.fsdecode(directory)):
-            return os.fsdecode(directory)
+        place = os.path.abspath(tempfile.gettempdir() if directory is None else os.fsdecode(directory))
+        with tempfile.TemporaryFile(dir=place):
+            return place
     except (OSError, ValueError) as error:
         raise ValueError(
             f"directory must be one in which files can be made; got {short_repr(directory)}: {error}"
