@@ -96,7 +96,7 @@ reading: $(VENV)/.stamp-check ## how tables are read: 100,000 cells in all conta
 	PYTHONPATH=tests $(PY) -m support.reading_generator
 
 sweep: $(VENV)/.stamp-check ## public functions with numbers at the ends of what they accept: processor seconds, worst first
-	PYTHONPATH=tests $(PY) -m support.sweep $(SWEEP)
+	PYTHONPATH=tests $(PY) -m support.sweep
 
 test-durations: $(VENV)/.stamp-check ## run all tests and write docs/test-durations.md
 	$(IN_PARALLEL) --record-durations

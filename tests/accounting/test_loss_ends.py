@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from userdp import BudgetError, LogRatio
 from userdp.accounting import PrivacyLossDistribution as PLD
-from userdp.accounting import compose_optimal
+from userdp.accounting import compose_optimal, group_privacy, subsampling_amplification
 from userdp.accounting.refinement import Refined
 from userdp.accounting.tail_bounds import tails_of
 from userdp.report import Report
@@ -153,3 +154,43 @@ def test_what_is_too_large_is_refused_with_a_bound_before_it_is_tried(monkeypatc
     assert float(str(caught.value).rsplit(" ", 1)[1]) <= 1.1e-5
     assert losses.is_private(math.ceil(epsilon), "1e-5") is True
     assert losses.is_private(4000, "1e-5") is None
+
+
+def test_ends_that_are_too_long_to_be_written_out() -> None:
+    # 16,384 times about ln 2: a power of 2^20 bits.
+    losses = PLD.discrete_laplace(LogRatio(2**64 + 1, 2**63 + 11), 16384)
+    exact = 16384 * math.log((2**64 + 1) / (2**63 + 11))
+    found = losses.epsilon(0)
+    assert found.lower <= exact <= found.upper <= found.lower * (1 + 1e-14)
+    assert losses.is_private(12000, 0) is True
+    assert losses.is_private(11000, 0) is False
+    assert PLD.pure(12000).dominates(losses) is True
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_from_above_may_be_passed_on(seed: int) -> None:
+    """As the decimals that they print as, which are what a float is read as."""
+    draw = random.Random(seed)
+    masses = [[Fraction(draw.randint(1, 9)) for _ in range(3)] for _ in range(2)]
+    pair = [[mass / sum(row) for mass in row] for row in masses]
+    delta = Fraction(draw.randint(1, 30), 1000)
+    for losses in (
+        PLD.from_pmfs(*pair),
+        PLD.laplace(1, Fraction(draw.randint(1, 200), 100)),
+        PLD.gaussian(Fraction(draw.randint(50, 300), 100)),
+        PLD.pure(Fraction(draw.randint(1, 100), 100)).self_compose(3),
+    ):
+        upper = losses.epsilon(delta).upper
+        assert losses.is_private(upper, delta) is not False, losses
+        bound = losses.delta(Fraction(draw.randint(0, 100), 100))
+        assert bound.lower <= bound.upper
+    epsilon, many = Fraction(draw.randint(1, 300), 100), draw.randint(2, 9)
+    grouped = group_privacy(epsilon, "1e-6", many)
+    with localcontext() as context:
+        context.prec = 60
+        exact = sum((Decimal(step * epsilon.numerator) / epsilon.denominator).exp() for step in range(many))
+        assert Decimal(str(grouped.delta)) >= min(exact * Decimal("1e-6"), Decimal(1))
+        share = Decimal(many) / 36
+        fewer = (1 + share * ((Decimal(epsilon.numerator) / epsilon.denominator).exp() - 1)).ln()
+        amplified = subsampling_amplification(epsilon, 0, n_sampled=many, n_total=36)
+        assert Decimal(str(amplified.epsilon)) >= fewer

@@ -9,11 +9,14 @@ import datetime
 import os
 import random
 import re
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -33,6 +36,7 @@ from userdp.tables import (
     histogram,
     integer,
     key,
+    lit,
     mean,
     number,
     quantile,
@@ -314,3 +318,35 @@ def test_large_epsilons_serve_or_are_said_to_be_too_large(epsilon: int, composit
         if refused:
             assert epsilon == 10**9
             assert re.search("epsilon must be at most 1024|this needs epsilon < 1048576", refused)
+
+
+def test_a_function_of_users_sees_columns_in_the_order_of_the_schema() -> None:
+    """Whichever of them are read: a column that is replaced by what does not need it keeps its place."""
+    seen = []
+
+    def order(rows: list[dict[str, Any]]) -> dict[str, Any]:
+        seen.append(list(rows[0]))
+        return {"x": 1}
+
+    frame = pd.DataFrame({"who": [1], "a": [1], "b": [2]})
+    session = Session(frame, user="who", schema=Schema(a=integer(0, 9), b=integer(0, 9)), epsilon=9)
+    for query in (
+        session.query(),
+        session.query().with_columns(a=col("a") + 1),
+        session.query().with_columns(a=lit(5)),
+    ):
+        session.release(query.map_users(order, returns=Schema(x=integer(0, 1))).agg(n=count_users()), epsilon=1)
+    assert seen == [["a", "b"]] * 3
+
+
+def test_a_directory_is_meant_where_the_session_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
+    rows = pd.DataFrame({"who": np.arange(60_000), "v": 1})
+    schema = Schema(v=number(0, 5))
+    session = Session(rows, user="who", schema=schema, epsilon=1, memory=2**16, directory="parts")
+    monkeypatch.chdir("/")
+    assert session.release(session.query().agg(n=count_users())).column("n")[0] > 50_000
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="directory must be one in which files can be made"):
+        Session(rows, user="who", schema=schema, epsilon=1)

@@ -23,7 +23,7 @@ from userdp.exact.numbers import (
     check_count,
     parse_delta,
     parse_level,
-    round_up,
+    printed_up,
     short_repr,
 )
 
@@ -48,7 +48,7 @@ class PrivacyParameters:
 
 def _delta(value: Fraction, *, exact: bool) -> Fraction | float:
     capped = min(value, Fraction(1))
-    return capped if exact or capped == 1 else round_up(capped)
+    return capped if exact or capped == 1 else printed_up(capped)
 
 
 def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, delta2: Delta) -> PrivacyParameters:
@@ -94,7 +94,7 @@ def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, del
 
 def _sum_upwards(level: PrivacyLevel) -> float:
     upper_log = _core.ln_bounds(level.ratio)[1]
-    return round_up(Fraction(upper_log) + level.exponent)
+    return printed_up(Fraction(upper_log) + level.exponent)
 
 
 def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
@@ -236,7 +236,7 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
     amplified = 1 + eta * (upper(level) - 1)
     if is_rational(level):
         return PrivacyParameters(as_epsilon(PrivacyLevel(amplified, Fraction(0))), eta * threshold)
-    return PrivacyParameters(_core.ln_bounds(amplified)[1], eta * threshold)
+    return PrivacyParameters(printed_up(Fraction(_core.ln_bounds(amplified)[1])), eta * threshold)
 
 
 def subsampling_population(

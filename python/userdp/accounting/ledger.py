@@ -847,10 +847,9 @@ def _for_ours(cost: PrivacyCost | PrivacyLossDistribution) -> str:
     """What a cost for adding and removing users is for replacing them."""
     if isinstance(cost, PrivacyCost):
         with suppress(ValueError):
-            amounts = (
-                (name, getattr(cost.for_neighbors("replace"), name)) for name in ("epsilon", "delta", "rho", "mu2")
-            )
-            told = ", ".join(f"{name} {float(parse_level(value)):.6g}" for name, value in amounts if value is not None)
+            ours, names = cost.for_neighbors("replace"), ("epsilon", "delta", "rho", "mu2", "distance")
+            amounts = {name: getattr(ours, name) for name in names if name == "delta" or getattr(ours, name)}
+            told = ", ".join(f"{name} {float(parse_level(value)):.6g}" for name, value in amounts.items())
             return f". Spend its cost.for_neighbors('replace'), which adds up: {told}"
     return ""
 

@@ -74,8 +74,13 @@ class ReleaseLoss(ABC):
         return None
 
     def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel] | None:
-        """The mass at infinity, and e^loss for the largest finite loss; none where losses have no end."""
+        """The mass at infinity, and e^loss for the largest finite loss or one of `units` of it; none without end."""
         return None
+
+    @property
+    def units(self) -> int:
+        """How many times what `end` says the largest loss is."""
+        return 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +173,12 @@ class DiscreteLaplaceLoss(ReleaseLoss):
         weights = tuple(whole_multiples([Fraction(1), *between, ratio**self.shift]))
         return PairLoss(weights, weights[::-1], symmetric=True)
 
-    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel] | None:
-        largest = power(self.rate, self.shift)
-        return None if largest is None else (Fraction(0), largest)
+    def end(self, backwards: bool) -> tuple[Fraction, PrivacyLevel]:
+        return Fraction(0), self.rate
+
+    @property
+    def units(self) -> int:
+        return self.shift
 
     def __str__(self) -> str:
         return f"discrete Laplace noise (rate {float(self.rate):.6g}, shift {self.shift})"

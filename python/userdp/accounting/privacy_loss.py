@@ -101,7 +101,7 @@ class PrivacyLossDistribution(Refined):
     --------
     >>> once = PrivacyLossDistribution.pure("0.1")
     >>> once.self_compose(1000).epsilon("1e-6")
-    Bounds(lower=19.344671447993044, upper=19.344671447993047)
+    Bounds(lower=19.344671447993044, upper=19.34467144799305)
     """
 
     _parts: Parts

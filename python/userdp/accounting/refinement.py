@@ -16,7 +16,7 @@ from userdp.accounting.losses import ReleaseLoss
 from userdp.accounting.tail_bounds import Tails, tails_of
 from userdp.checker.enclosures import Near
 from userdp.exact.epsilon import core_level, value_enclosure
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import PrivacyLevel, printed_up
 from userdp.exceptions import BudgetError
 from userdp.runtime import progress_bar
 
@@ -71,16 +71,23 @@ class End:
     """What has the largest finite losses, or larger ones."""
     clipped: bool
     """Whether some of them have larger ones: no level is below 1."""
+    whole: Fraction | None
+    """All of them together, where they are no logarithms."""
 
     @property
     def largest(self) -> tuple[float, float]:
         """Around the largest finite loss."""
         lower, upper = _core.largest_loss(self.releases, self.counts) or (0.0, math.inf)
-        return (0.0 if self.clipped else lower), upper
+        return (0.0 if self.clipped else lower), _outward(upper) if self.whole is None else printed_up(self.whole)
 
     def is_at_most(self, level: PrivacyLevel) -> bool:
         """Whether delta is the mass at infinity there, for certain."""
         return _core.largest_loss_at_most(self.releases, self.counts, core_level(level))
+
+
+def _outward(upper: float) -> float:
+    """A bound from above also as the decimal that it prints as."""
+    return upper if math.isinf(upper) else printed_up(Fraction(upper))
 
 
 class Refined:
@@ -106,6 +113,7 @@ class Refined:
         """Masses at infinity and largest losses of all releases; none where a release's losses have no end."""
         least = most = Fraction(1)
         releases, counts, clipped = [], [], False
+        whole: Fraction | None = Fraction(0)
         for part, count in self._parts:
             end = part.end(backwards)
             if end is None:
@@ -116,8 +124,9 @@ class Refined:
             if largest.ratio < 1 or largest.exponent < 0:
                 clipped, largest = True, PrivacyLevel(Fraction(1), Fraction(0))
             releases.append(_core.Release.pure(core_level(largest), Fraction(0), 2))
-            counts.append(count)
-        return End((1 - most, 1 - least), releases, counts, clipped)
+            counts.append(count * part.units)
+            whole = whole + count * part.units * largest.exponent if whole is not None and largest.ratio == 1 else None
+        return End((1 - most, 1 - least), releases, counts, clipped, whole)
 
     def _known(self, level: PrivacyLevel, backwards: bool, wanted: Fraction | None = None) -> Enclosed | None:
         """Delta at a level without a composition: of one release, or from the largest finite loss on."""
@@ -259,7 +268,7 @@ class Refined:
         while True:
             composed = self._attempt(backwards, target, steps, max_terms)
             lower, upper = composed.epsilon(delta)
-            best = max(best[0], lower), min(best[1], upper)
+            best = max(best[0], lower), min(best[1], _outward(upper))
             yield Found(best[0], best[1])
             # An infinite upper bound is the mass at infinity, which no finer grid changes.
             if math.isinf(upper) or best[1] - best[0] <= width:
@@ -287,12 +296,12 @@ class Refined:
         while lower < (middle := (lower + below) / 2) < below:
             lower, below = (middle, below) if delta_at(middle)[0] > delta else (lower, middle)
         if delta_at(below)[1] <= delta:
-            return Found(lower, below)
+            return Found(lower, _outward(below))
         # Of floats in between, an enclosure does not tell on which side they are.
         above = lower
         while above < (middle := (above + upper) / 2) < upper:
             above, upper = (middle, upper) if delta_at(middle)[1] > delta else (above, middle)
-        return Found(lower, upper)
+        return Found(lower, _outward(upper))
 
     def _releases(self, limbs: int, backwards: bool) -> tuple[list[_core.Release], list[int]]:
         return _releases(self._parts, limbs, backwards)

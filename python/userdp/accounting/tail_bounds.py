@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.accounting.losses import ReleaseLoss
-from userdp.exact.numbers import round_up
+from userdp.exact.numbers import printed_up
 from userdp.exceptions import BudgetError
 
 FINE_ENOUGH, MOST_LOSSES, FINER = 2**10, 2**14, 3
@@ -68,7 +68,7 @@ class Tails:
         if infinite >= delta:
             return math.inf
         left = _down(_DOWN.ln(_quotient(delta - infinite, _DOWN)))
-        return round_up(max(Fraction(_UP.divide(_UP.subtract(exponent, left), order)), Fraction(0)))
+        return printed_up(max(Fraction(_UP.divide(_UP.subtract(exponent, left), order)), Fraction(0)))
 
     def delta_above(self, epsilon: Fraction) -> Fraction:
         """At or above the least delta at an epsilon."""

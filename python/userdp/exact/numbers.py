@@ -336,14 +336,20 @@ def round_up(x: Fraction) -> float:
     return nearest if nearest == math.inf or Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
 
 
+def printed_up(x: Fraction) -> float:
+    """A float that is not below x, neither as the dyadic number it is nor as the decimal that it prints as."""
+    nearest = round_up(x)
+    if nearest < math.inf and exact_number(nearest, printed=True) < x:  # type: ignore[operator]
+        return math.nextafter(nearest, math.inf)
+    return nearest
+
+
 def printed_bounds(lower: Fraction, upper: Fraction) -> Bounds:
     """Floats around, also as the decimals that they print as: whoever passes one on as a delta passes a bound."""
-    low, high = round_down(lower), round_up(upper)
+    low = round_down(lower)
     if exact_number(low, printed=True) > lower:  # type: ignore[operator]
         low = math.nextafter(low, 0)
-    if exact_number(high, printed=True) < upper:  # type: ignore[operator]
-        high = math.nextafter(high, math.inf)
-    return Bounds(low, high)
+    return Bounds(low, printed_up(upper))
 
 
 def bits_of(number: int) -> list[int]:

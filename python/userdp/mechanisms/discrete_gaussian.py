@@ -50,7 +50,7 @@ class DiscreteGaussian(AdditiveNoise):
         With rho, and only then: how far the vector of integers moves at most, in Euclidean length, between neighbors;
         at least 1.
     neighbors : {"replace", "add-remove"}, optional
-        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say.
+        For which neighboring datasets the sensitivity was found: those that its loss is about. None does not say.
 
     Notes
     -----

@@ -58,7 +58,7 @@ class DiscreteLaplace(AdditiveNoise):
         (low, high) with low < high, both within int64 and at most 2**62 apart. Public. Values outside are clamped to
         it, silently and by design: an error would tell something about a private value.
     neighbors : {"replace", "add-remove"}, optional
-        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say.
+        For which neighboring datasets the sensitivity was found: those that its loss is about. None does not say.
 
     Raises
     ------
@@ -281,7 +281,7 @@ class UnboundedDiscreteLaplace(IntegerDistribution):
     sensitivity : int
         The most by which the integer statistic changes between neighbors: 1 by default. Only with epsilon.
     neighbors : {"replace", "add-remove"}, optional
-        For which neighboring datasets the sensitivity was found: those that the cost is about. None does not say.
+        For which neighboring datasets the sensitivity was found: those that its loss is about. None does not say.
 
     Notes
     -----
