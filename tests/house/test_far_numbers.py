@@ -17,6 +17,7 @@ CALLS = [
     ("accounting.PrivacyLedger(exact)", "epsilon"),
     ("concepts.boosted_size", "base_log_size"),
     ("dimensions.representation_runs", "n_users"),
+    ("distributions.DiscreteDistribution.fit", "n_symbols"),
     ("item_to_user.suggested_item_level", "m"),
     ("learners.PrivateMedian", "m"),
     ("learners.candidates_for_t", "m"),
