@@ -13,7 +13,7 @@ import pytest
 
 from userdp import BudgetError, LogRatio
 from userdp.accounting import PrivacyLossDistribution as PLD
-from userdp.accounting import group_privacy, user_epsilon
+from userdp.accounting import group_privacy, power_curves, user_epsilon
 from userdp.accounting.losses import weights_of
 from userdp.accounting.power_curves import iterated, pair_of, power_curve, value
 
@@ -189,3 +189,32 @@ def test_large_groups_are_refused_up_front() -> None:
 def test_bad_input(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_large_group_takes_a_few_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, corners = [], power_curves._corners
+
+    def counting(points: power_curves.Points) -> power_curves.Points:
+        made.append(len(points))
+        assert len(made) <= 20, "a curve for every record"
+        return corners(points)
+
+    monkeypatch.setattr(power_curves, "_corners", counting)
+    curve = power_curves.power_curve([5, 3, 2], [2, 3, 5])
+    # It is 1 beyond what three outcomes leave, and nothing rises above it.
+    assert len(power_curves.iterated(curve, 500)) <= 3 * 500
+    assert len(made) > 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_iterates_by_doubling_are_the_curve_applied_so_often(seed: int) -> None:
+    draw = random.Random(seed)
+    p, q = ([draw.randint(0, 9) for _ in range(4)] + [1] for _ in range(2))
+    curve, size = power_curves.power_curve(p, q), draw.randint(1, 9)
+    found = power_curves.iterated(curve, size)
+    for _ in range(50):
+        alpha = Fraction(draw.randint(0, 10**6), 10**6) ** draw.randint(1, 9)
+        wanted = alpha
+        for _ in range(size):
+            wanted = power_curves.value(curve, wanted)
+        assert power_curves.value(found, alpha) == wanted

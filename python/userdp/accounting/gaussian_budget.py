@@ -20,6 +20,7 @@ from userdp.exact.numbers import (
     Epsilon,
     PrivacyLevel,
     check_count,
+    nearest_float,
     parse_delta,
     parse_level,
     short_repr,
@@ -156,7 +157,7 @@ def _within_reach(level: PrivacyLevel) -> Fraction:
     """Epsilon, or just below it."""
     lower = value_enclosure(level)[0]
     if lower > MOST_EPSILON:
-        raise ValueError(f"epsilon must be at most {MOST_EPSILON} here; got {float(lower):.6g}")
+        raise ValueError(f"epsilon must be at most {MOST_EPSILON} here; got {nearest_float(lower):.6g}")
     return lower
 
 

@@ -46,6 +46,7 @@ from userdp.exact.numbers import (
     PrivacyLevel,
     agreed_neighbors,
     check_count,
+    nearest_float,
     parse_delta,
     parse_exact,
     parse_level,
@@ -140,7 +141,7 @@ class PrivacyLossDistribution(Refined):
         if mu_squared > MOST_MU_SQUARED:
             raise ValueError(
                 f"Gaussian releases together must have sum((sensitivity / sigma)^2) <= {MOST_MU_SQUARED}; got "
-                f"{float(mu_squared):.6g}, whose epsilon is above {float(mu_squared) / 2:.3g}"
+                f"{nearest_float(mu_squared):.6g}, whose epsilon is above {nearest_float(mu_squared / 2):.3g}"
             )
         if mu_squared:
             counts[GaussianLoss(mu_squared, gaussians)] = 1

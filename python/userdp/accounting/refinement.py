@@ -259,6 +259,7 @@ class Refined:
             best = 0.0, end.largest[1]
         (part, count), *more = self._parts
         if count == 1 and not more and closed_form(part, PrivacyLevel(Fraction(1), Fraction(1)), backwards, delta):
+            self._rounding(delta)  # refuses what is too small
             yield self._halved(delta, backwards, best[1])
             return
         if width < best[1] < math.inf:

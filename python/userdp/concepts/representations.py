@@ -198,7 +198,7 @@ def boosted_size(alpha: float, beta: float, base_log_size: float) -> BoostedSize
     accuracy, failure = open_unit_fraction(alpha, "alpha"), open_unit_fraction(beta, "beta")
     try:
         base = float(base_log_size)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"base_log_size must be a number; got {short_repr(base_log_size)}") from None
     if not 0 <= base < math.inf:
         raise ValueError(f"base_log_size must be finite and >= 0; got {short_repr(base_log_size)}")

@@ -18,7 +18,12 @@ from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ExactEpsilon, Parts, ReleasePlan, listed, split_budget
-from userdp.exact.numbers import check_count, exact_number
+from userdp.exact.numbers import (
+    COUNTED,
+    capped_binomial,
+    check_count,
+    exact_number,
+)
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import clipping_bound, users_needed
 from userdp.mechanisms.composed import AdaptiveMechanism
@@ -39,7 +44,7 @@ def grid_of(n_symbols: int, alpha: Fraction) -> int:
 
 def grid_size(n: int, n_symbols: int) -> int:
     """The number of distributions on the symbols in multiples of 1 / n: [GKKMMZ23, Theorem 42]."""
-    return math.comb(n + n_symbols - 1, n_symbols - 1)
+    return capped_binomial(n + n_symbols - 1, n_symbols - 1, COUNTED)
 
 
 def members(n: int, n_symbols: int) -> Iterator[Masses]:

@@ -37,7 +37,7 @@ from userdp.exact.numbers import check_count, counted, short_repr
 from userdp.learners.clipped_pairwise import ScheffeEM, Symbols, clipping_bound, read_symbols
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import Grid, places_of, read_names
-from userdp.users.table import UserTable
+from userdp.users.table import LARGEST_M, UserTable
 
 Floats = npt.NDArray[np.float64]
 DISCRETE_METHODS = ("auto", "joint", "coarse-to-fine", "symbols")
@@ -213,6 +213,7 @@ class SymbolDistribution(DistributionEstimator):
     n_symbols: int | None = fields.count(
         None,
         least=2,
+        most=LARGEST_M,
         doc="k >= 2, public: the symbols are 0, ..., k - 1. All else, missing values too, counts as the symbol 0.",
     )
     symbols: Sequence[Any] | None = fields.parameter(

@@ -269,6 +269,8 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
         raise TypeError(f"{name} must be an int >= {least}; got {short_repr(value)}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {short_repr(value)}")
+    if value > COUNTED:
+        raise ValueError(f"{name} must be at most 10**300; got {short_repr(value)}")
     return int(value)
 
 
@@ -282,6 +284,7 @@ def capped_power(base: int, exponent: int, limit: int) -> int:
     return result
 
 
+SMALLEST = Fraction(1, 2**300)
 COUNTED = 10**300
 """Beyond this many, things are not counted."""
 
@@ -312,6 +315,13 @@ def nearest_float(x: Fraction) -> float:
         return x.numerator / x.denominator
     except OverflowError:
         return math.inf
+
+
+def within_floats(x: Fraction, name: str) -> float:
+    """A positive number as a float, for plans: its square and that of its inverse are floats, too."""
+    if not SMALLEST <= x <= 1 / SMALLEST:
+        raise ValueError(f"{name} must be from 2**-300 to 2**300; got {nearest_float(x)!r}")
+    return nearest_float(x)
 
 
 def round_down(x: Fraction) -> float:

@@ -17,7 +17,7 @@ from userdp.learners.tolerance import ComposedMechanism, Counts, separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import read_point_column
-from userdp.users.table import encode_users, first_rows
+from userdp.users.table import LARGEST_M, encode_users, first_rows
 
 MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], Counts]]
 """Starts and scores of groups for low, high and s."""
@@ -97,6 +97,8 @@ class PrivateMedian(ComposedMechanism):
         exact_integers: bool = False,
     ) -> None:
         size, self.m = read_domain_size(domain_size), check_count(m, "m")
+        if self.m > LARGEST_M:
+            raise ValueError(f"m must be at most 2**31 - 1; got {short_repr(m)}")
         last = size if high is None else high
         if not is_integer(low) or not is_integer(last):
             raise TypeError(f"low and high must be ints; got {short_repr(low)} and {short_repr(last)}")

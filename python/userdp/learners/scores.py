@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import check_count, open_unit_interval, short_repr
+from userdp.exact.numbers import (
+    check_count,
+    open_unit_fraction,
+    open_unit_interval,
+    short_repr,
+    within_floats,
+)
 from userdp.exceptions import BudgetError
 from userdp.users.containers import read_classes, read_labels, rows_in
 from userdp.users.table import encode_users
@@ -245,7 +251,7 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
     UniformConvergence(single_row=522731, agnostic=93008, disagreement=20053, sharper=28611)
     """
     d, rows = check_count(vc_dimension, "vc_dimension", 0), check_count(m, "m")
-    width, failure = open_unit_interval(alpha, "alpha"), open_unit_interval(beta, "beta")
+    width, failure = within_floats(open_unit_fraction(alpha, "alpha"), "alpha"), open_unit_interval(beta, "beta")
     square = width * width
 
     def growth(size: int) -> float:

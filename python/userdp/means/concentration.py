@@ -5,7 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from userdp.exact.numbers import check_count, open_unit_interval, parse_positive, short_repr
+from userdp.exact.numbers import (
+    check_count,
+    open_unit_interval,
+    parse_positive,
+    short_repr,
+    within_floats,
+)
 
 KINDS = ("scalar", "ball", "sub-gaussian", "gradients")
 
@@ -82,7 +88,7 @@ def concentration_radius(
     def needed(value: Any, name: str) -> float:
         if value is None:
             raise ValueError(f"{name} must be given for {kind!r}; got None")
-        return float(parse_positive(value, name))
+        return within_floats(parse_positive(value, name), name)
 
     if kind == "scalar":
         return needed(max_norm, "max_norm") * math.sqrt(2 * (math.log(2 * means) + log_users) / records)

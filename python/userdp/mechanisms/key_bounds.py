@@ -16,6 +16,21 @@ from userdp.exact.numbers import (
     parse_positive,
     short_repr,
 )
+from userdp.exceptions import BudgetError
+
+MOST_KEYS = 2**12
+"""Of one user."""
+
+
+def check_keys(max_keys: object) -> int:
+    """Read how many keys of a user count, before anything is planned for them."""
+    keys = check_count(max_keys, "max_keys")
+    if keys > MOST_KEYS:
+        raise BudgetError(
+            f"max_keys must be at most {MOST_KEYS}, as the noise of all keys of a user is accounted jointly; got "
+            f"{short_repr(max_keys)}: let users count in {MOST_KEYS} keys at most, which are chosen at random"
+        )
+    return keys
 
 
 def threshold_delta(delta: Delta) -> Fraction:
@@ -24,16 +39,6 @@ def threshold_delta(delta: Delta) -> Fraction:
     if not 0 < exact < 1:
         raise ValueError(f"delta must be in (0, 1) here, ends excluded: unknown keys need one; got {short_repr(delta)}")
     return exact
-
-
-MOST_KEYS = 2**12
-
-
-def check_keys(max_keys: object) -> int:
-    """Read how many keys of a user count: the account of more than `MOST_KEYS` takes minutes."""
-    if check_count(max_keys, "max_keys") > MOST_KEYS:
-        raise ValueError(f"max_keys must be at most {MOST_KEYS}: let a user count in fewer; got {short_repr(max_keys)}")
-    return int(max_keys)  # type: ignore[call-overload,no-any-return]
 
 
 def check_range(low: object, high: object) -> tuple[int, int]:

@@ -125,7 +125,10 @@ def compare_methods(
 
         given = _known(task, parameters, DESCENTS)
         return compare_descents(descent_problem(_users(n_users), _records(m), epsilon=epsilon, delta=delta, **given))
-    return _means(n_users, m, epsilon, delta, beta, parameters)
+    try:
+        return _means(n_users, m, epsilon, delta, beta, parameters)
+    except NotPlanned as reason:
+        raise ValueError(str(reason)) from None
 
 
 GROUPS: Mapping[str, Any] = {"n_keys": None, "max_keys": None, "neighbors": "add-remove"}

@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, parse_level, parse_positive
+from userdp.exact.numbers import (
+    Delta,
+    Epsilon,
+    check_count,
+    parse_delta,
+    parse_level,
+    parse_positive,
+    within_floats,
+)
 from userdp.optimization import L2Ball, LogisticLoss
 from userdp.optimization.clipped import ClippedMean, clipped_descent
 from userdp.optimization.descent import DescentProblem, DescentRounds, PrivateDescent
@@ -155,8 +163,8 @@ def descent_problem(
     """The problem of logistic regression in a ball, from numbers of users and records that have been read."""
     if not parse_delta(delta):
         raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
-    d, longest = check_count(dimension, "dimension"), float(parse_positive(max_norm, "max_norm"))
-    reach = 4 * math.sqrt(d) / longest if radius is None else float(parse_positive(radius, "radius"))
+    d, longest = check_count(dimension, "dimension"), within_floats(parse_positive(max_norm, "max_norm"), "max_norm")
+    reach = 4 * math.sqrt(d) / longest if radius is None else within_floats(parse_positive(radius, "radius"), "radius")
     return DescentProblem(
         n_users=n_users,
         dimension=d,

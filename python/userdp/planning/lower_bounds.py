@@ -31,6 +31,7 @@ from userdp.exact.numbers import (
     parse_positive,
     round_down,
     short_repr,
+    within_floats,
 )
 from userdp.planning import packings
 from userdp.planning.fano import MOST_USERS, Level, fano_users, users_from_item_level
@@ -787,7 +788,7 @@ def heterogeneity_bound(
     """
     try:
         risk = float(excess)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"excess must be a number >= 0; got {short_repr(excess)}") from None
     if not 0 <= risk < math.inf:
         raise ValueError(f"excess must be a finite number >= 0; got {short_repr(excess)}")
@@ -797,6 +798,6 @@ def heterogeneity_bound(
             f"n_users * m must be at most {MOST_RECORDS:.0e}; got {short_repr(n_users)} and {short_repr(m)}"
         )
     shift = float(parse_delta(distance, "distance"))
-    size = float(parse_positive(max_loss, "max_loss"))
+    size = within_floats(parse_positive(max_loss, "max_loss"), "max_loss")
     differ = 1.0 if shift == 1 else -math.expm1(rows * math.log1p(-shift))
     return HeterogeneityBound(risk + size * (rows + 2) * shift, risk + size * (differ + 2 * shift))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from userdp.accounting import group_privacy
-from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.epsilon import planned_epsilon
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
@@ -21,6 +21,7 @@ from userdp.exact.numbers import (
     parse_level,
     parse_positive,
     short_repr,
+    within_floats,
 )
 
 MOST_USERS = 2**32
@@ -203,7 +204,7 @@ class Task:
         problem = Problem(
             task=self.name,
             m=records,
-            epsilon=positive_epsilon(epsilon),
+            epsilon=planned_epsilon(epsilon),
             delta=_some_protection(delta),
             alpha=accuracy,
             beta=open_unit_interval(self.beta if beta is None else beta, "beta"),
@@ -219,7 +220,7 @@ class Task:
             return math.nan
         if alpha is None:
             raise TypeError(f"alpha is needed for task {self.name!r}: {self.measure} is to be at most alpha")
-        accuracy = float(parse_positive(alpha, "alpha"))
+        accuracy = within_floats(parse_positive(alpha, "alpha"), "alpha")
         if accuracy >= self.largest_alpha:
             raise ValueError(
                 f"alpha must be below {self.largest_alpha:g} for {self.name!r}, whose accuracy is {self.measure}; got "
@@ -240,8 +241,8 @@ def record_delta(level: Fraction, delta: Fraction, m: int) -> Fraction:
     """The largest delta of a record, nearly, with which m records have the delta of a user; 0 where none is left."""
     share = math.expm1(float(level) / m) / math.expm1(float(level)) if level < 500 else 0.0
     part = delta * Fraction(share) * (1 - Fraction(1, 2**40))
-    assert Fraction(group_privacy(level / m, part, m).delta) <= delta
-    return part
+    # Of a delta next to 0 roundings leave nothing.
+    return part if Fraction(group_privacy(level / m, part, m).delta) <= delta else Fraction(0)
 
 
 def counts_from(least: int, most: int | None = None) -> Reader:
@@ -258,7 +259,7 @@ def counts_from(least: int, most: int | None = None) -> Reader:
 
 def positive(value: Any, name: str) -> float:
     """Reads positive floats."""
-    return float(parse_positive(value, name))
+    return within_floats(parse_positive(value, name), name)
 
 
 def between(low: float, high: float) -> Reader:

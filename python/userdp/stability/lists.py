@@ -15,7 +15,13 @@ import numpy.typing as npt
 from userdp.concepts.classes import ConceptClass, DomainClass
 from userdp.concepts.errors import ClassErrors, check_work
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import check_count, open_unit_fraction, parse_delta, short_repr
+from userdp.exact.numbers import (
+    check_count,
+    open_unit_fraction,
+    parse_delta,
+    short_repr,
+    within_floats,
+)
 from userdp.exact.pmf import Pmf
 from userdp.public_randomness import PublicSeed
 from userdp.public_randomness.sampling import CorrelatedSampler
@@ -255,7 +261,7 @@ def filter_examples(list_size: int, alpha: float | Fraction | str, zeta: float |
     1981
     """
     count = check_count(list_size, "list_size")
-    error, failure = float(open_unit_fraction(alpha, "alpha")), float(open_unit_fraction(zeta, "zeta"))
+    error, failure = within_floats(open_unit_fraction(alpha, "alpha"), "alpha"), float(open_unit_fraction(zeta, "zeta"))
     return math.ceil(2 * math.log(2 * count / failure) / error**2)
 
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from userdp.exact.numbers import Delta, check_count, open_unit_fraction, parse_delta, short_repr
+from userdp.exact.numbers import (
+    Delta,
+    check_count,
+    open_unit_fraction,
+    parse_delta,
+    short_repr,
+    within_floats,
+)
 from userdp.stability.statistical_queries import StatisticalQueryAlgorithm, check_algorithm
 
 Calibration: TypeAlias = Literal["tight", "paper"]
@@ -118,7 +125,7 @@ def representation_parameters(
     """
     count = check_count(size, "size")
     error, failure, threshold = (
-        float(open_unit_fraction(v, n)) for v, n in ((alpha, "alpha"), (beta, "beta"), (eta, "eta"))
+        within_floats(open_unit_fraction(v, n), n) for v, n in ((alpha, "alpha"), (beta, "beta"), (eta, "eta"))
     )
     share = 1 - failure if nu is None else float(open_unit_fraction(nu, "nu"))
     _check_calibration(calibration)
@@ -177,12 +184,12 @@ def list_parameters(
     >>> round(plan.gamma, 2), plan.k1, f"{plan.k2:.3g}"
     (25.96, 2397, '4.91e+07')
     """
-    count, stability = check_count(list_size, "list_size"), float(parse_delta(list_eta, "list_eta"))
+    count, stability = check_count(list_size, "list_size"), parse_delta(list_eta, "list_eta")
     if not stability:
         raise ValueError(f"list_eta must be in (0, 1]; got {short_repr(list_eta)}")
     threshold, share = float(open_unit_fraction(eta, "eta")), float(open_unit_fraction(nu, "nu"))
     _check_calibration(calibration)
-    tau = stability / 2
+    tau = within_floats(stability, "list_eta") / 2
     if calibration == "paper":
         if threshold != share:
             raise ValueError(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from userdp.exact.numbers import short_repr
+from userdp.mechanisms.key_bounds import check_keys
 from userdp.tables.aggregates import (
     Aggregate,
     Cdf,
@@ -43,8 +44,6 @@ LARGEST_ROW = 2**53
 LARGEST = 2**40
 """Of a user's integer: those of 2**21 users add up to less than any clamp of totals."""
 MOST_KNOWN = 2**22
-MOST_UNION_KEYS = 2**12
-"""As `SetUnion` takes them."""
 
 Kind = Literal["users", "rows", "sum", "mean", "weighted", "unreadable"]
 
@@ -185,8 +184,8 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         raise ValueError(
             "keys_only: which groups there may be is public already, so there is nothing to find out; leave keys= out"
         )
-    if query.union is not None and max_keys > MOST_UNION_KEYS:
-        raise ValueError(f"max_keys must be at most {MOST_UNION_KEYS} with keys_only; got {max_keys}")
+    if unknown:
+        check_keys(max_keys)
     if unknown and query.union is None:
         made.users()
     values = tuple(dict.fromkeys(one.value for one in made.statistics if one.value is not None))

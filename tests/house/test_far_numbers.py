@@ -1,0 +1,51 @@
+"""Numbers far beyond others are answered or refused by name."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from support import far_numbers
+
+FAR: tuple[Any, ...] = (10**400, Fraction(1, 10**400), 10**30, "1e-300")
+CALLS = [
+    ("accounting.gaussian_delta", "epsilon"),
+    ("accounting.largest_mu2", "epsilon"),
+    ("accounting.PLD(normal).self_compose", "count"),
+    ("accounting.PrivacyLedger(exact)", "epsilon"),
+    ("concepts.boosted_size", "base_log_size"),
+    ("dimensions.representation_runs", "n_users"),
+    ("distributions.DiscreteDistribution.fit", "n_symbols"),
+    ("item_to_user.suggested_item_level", "m"),
+    ("learners.PrivateMedian", "m"),
+    ("learners.candidates_for_t", "m"),
+    ("learners.uniform_convergence_users", "alpha"),
+    ("learners.uniform_convergence_users", "vc_dimension"),
+    ("means.concentration_radius", "m"),
+    ("means.concentration_radius", "max_norm"),
+    ("planning.compare_methods", "delta"),
+    ("planning.compare_methods", "dimension"),
+    ("planning.compare_methods", "epsilon"),
+    ("planning.heterogeneity_bound", "max_loss"),
+    ("planning.user_complexity", "alpha"),
+    ("stability.filter_examples", "alpha"),
+    ("stability.list_parameters", "list_eta"),
+    ("stability.representation_parameters", "alpha"),
+    ("stability.version_space_examples", "size"),
+]
+
+
+@pytest.mark.parametrize(("name", "argument"), CALLS)
+def test_far_numbers_are_answered_or_refused(name: str, argument: str) -> None:
+    case = far_numbers.CASES[name]
+    for number in FAR:
+        found = far_numbers.outcome(name, {**case.arguments, argument: number})
+        assert found.kind in ("value", "refused"), found
+
+
+def test_the_sweep_begins_with_calls_that_are_answered() -> None:
+    for name in list(far_numbers.CASES)[::9]:
+        found = far_numbers.outcome(name, far_numbers.CASES[name].arguments)
+        assert found.kind == "value", found

@@ -1,0 +1,51 @@
+"""More keys of a user than the joint accounts take are refused before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from userdp import BudgetError
+from userdp.mechanisms import SetUnion, SparseHistogram, set_union, sparse_histogram
+from userdp.tables import Query, Schema, Session, count_users, key
+
+CALLS: dict[str, Callable[[int], Any]] = {
+    "sparse": lambda keys: SparseHistogram.calibrated(1, "1e-5", keys),
+    "sparse, made": lambda keys: SparseHistogram(max_keys=keys, threshold=9, epsilon=1, scale=1),
+    "union": lambda keys: SetUnion.calibrated(1, "1e-5", keys),
+    "union, rho": lambda keys: SetUnion.within("0.1", "1e-5", keys),
+}
+
+
+def nothing(*arguments: Any) -> Any:
+    raise AssertionError("something is computed")
+
+
+@pytest.mark.parametrize("keys", [2**12 + 1, 10**5, 2**31, 10**30])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_too_many_keys_are_refused_at_once(
+    call: Callable[[int], Any], keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sparse_histogram, "proposals", nothing)
+    monkeypatch.setattr(set_union, "proposals", nothing)
+    monkeypatch.setattr(set_union, "proposals_within", nothing)
+    with pytest.raises(BudgetError, match=r"max_keys must be at most 4096, .* let users count in 4096"):
+        call(keys)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "exact"])
+@pytest.mark.parametrize("kind", ["counts", "keys"])
+def test_plans_with_too_many_keys_are_refused_at_once(
+    composition: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sparse_histogram, "proposals", nothing)
+    monkeypatch.setattr(set_union, "proposals", nothing)
+    frame = {"id": [1, 2], "shop": ["a", "b"]}
+    session = Session(frame, user="id", schema=Schema(shop=key(str)), epsilon=1, delta="1e-6", composition=composition)
+    for keys in (2**12 + 1, 2**31, 10**30):
+        groups = Query().group_by("shop", max_keys=keys)
+        query = groups.keys_only() if kind == "keys" else groups.agg(n=count_users())
+        with pytest.raises(BudgetError, match="max_keys must be at most 4096"):
+            session.plan(query)
