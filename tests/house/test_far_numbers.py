@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support import far_numbers
+from support import sweep
 
 FAR: tuple[Any, ...] = (10**400, Fraction(1, 10**400), 10**30, "1e-300")
 CALLS = [
@@ -39,13 +39,13 @@ CALLS = [
 
 @pytest.mark.parametrize(("name", "argument"), CALLS)
 def test_far_numbers_are_answered_or_refused(name: str, argument: str) -> None:
-    case = far_numbers.CASES[name]
+    case = sweep.CASES[name]
     for number in FAR:
-        found = far_numbers.outcome(name, {**case.arguments, argument: number})
+        found = sweep.outcome(name, {**case.arguments, argument: number})
         assert found.kind in ("value", "refused"), found
 
 
 def test_the_sweep_begins_with_calls_that_are_answered() -> None:
-    for name in list(far_numbers.CASES)[::9]:
-        found = far_numbers.outcome(name, far_numbers.CASES[name].arguments)
+    for name in list(sweep.CASES)[::9]:
+        found = sweep.outcome(name, sweep.CASES[name].arguments)
         assert found.kind == "value", found

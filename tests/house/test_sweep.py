@@ -10,27 +10,11 @@ import pytest
 from userdp.accounting import gaussian_budget, gaussian_delta
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean
-from userdp.mechanisms import SetUnion, SparseHistogram, set_union, sparse_histogram
+from userdp.mechanisms import SetUnion, SparseHistogram
 
 
 def nothing(*_: Any, **__: Any) -> Any:
     raise AssertionError("work was done")
-
-
-@pytest.mark.parametrize("keys", [4097, 10**5, 2**31, 2**63, 10**30])
-def test_more_keys_than_can_be_accounted_for_are_refused_before_noise_is_looked_for(
-    keys: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sparse_histogram, "proposals", nothing)
-    monkeypatch.setattr(set_union, "proposals", nothing)
-    monkeypatch.setattr(set_union, "proposals_within", nothing)
-    for made in (
-        lambda: SparseHistogram.calibrated(1, "1e-5", keys),
-        lambda: SetUnion.calibrated(1, "1e-5", keys),
-        lambda: SetUnion.within(1, "1e-5", keys),
-    ):
-        with pytest.raises(ValueError, match="max_keys must be at most 4096"):
-            made()
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**400), 10**400])

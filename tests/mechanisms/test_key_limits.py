@@ -49,3 +49,25 @@ def test_plans_with_too_many_keys_are_refused_at_once(
         query = groups.keys_only() if kind == "keys" else groups.agg(n=count_users())
         with pytest.raises(BudgetError, match="max_keys must be at most 4096"):
             session.plan(query)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-3", "1e-2"])
+@pytest.mark.parametrize(("delta", "keys"), [("1e-9", 1), ("1e-3", 30), ("1e-11", 100)])
+def test_wide_noise_is_found_too(epsilon: Any, delta: str, keys: int) -> None:
+    # A threshold of a hundred thousand users is missed by more than a few of them.
+    for relation in ("add-remove", "replace"):
+        made = SparseHistogram.calibrated(epsilon, delta, keys, neighbors=relation)  # type: ignore[arg-type]
+        assert made.is_private(epsilon, delta)
+        few = SparseHistogram(
+            max_keys=keys,
+            threshold=max(made.threshold * 9 // 10, 1),
+            epsilon=epsilon,
+            neighbors=relation,
+            **noise(made),
+        )
+        assert not few.is_private(epsilon, delta)
+
+
+def noise(made: SparseHistogram) -> dict[str, Any]:
+    names = ("scale", "sigma_squared")
+    return {name: made._arguments[name] for name in names if made._arguments.get(name) is not None}

@@ -220,7 +220,7 @@ def users_implied(size: int, *, epsilon: Epsilon, delta: Delta = 0, beta: Delta,
     >>> users_implied(2**20, epsilon=1, delta="1e-4", beta="1/4", failure="1/4")
     10
     """
-    size, level = check_count(size, "size"), parse_level(epsilon)
+    size, level = check_count(size, "size", most=None), parse_level(epsilon)
     wrong, missing = parse_failure(beta, "beta"), parse_failure(failure, "failure")
     if level.ratio == 1 and level.exponent == 0:
         raise ValueError(f"epsilon must be above 0; got {short_repr(epsilon)}")

@@ -263,14 +263,18 @@ def agreed_neighbors(relations: Iterable[Neighbors | None], name: str) -> Neighb
     return stated.pop() if stated else None
 
 
-def check_count(value: Any, name: str, least: int = 1) -> int:
-    """Read an int at or above a least value."""
+COUNTED = 10**300
+"""Beyond this many, things are not counted."""
+
+
+def check_count(value: Any, name: str, least: int = 1, most: int | None = COUNTED) -> int:
+    """Read an int at or above a least value; without a limit where only its logarithm is used."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an int >= {least}; got {short_repr(value)}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {short_repr(value)}")
-    if value > COUNTED:
-        raise ValueError(f"{name} must be at most 10**300; got {short_repr(value)}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {'10**300' if most == COUNTED else most}; got {short_repr(value)}")
     return int(value)
 
 
@@ -282,11 +286,6 @@ def capped_power(base: int, exponent: int, limit: int) -> int:
         if result > limit:
             break
     return result
-
-
-SMALLEST = Fraction(1, 2**300)
-COUNTED = 10**300
-"""Beyond this many, things are not counted."""
 
 
 def counted(*powers: tuple[int, int]) -> int:
@@ -319,7 +318,7 @@ def nearest_float(x: Fraction) -> float:
 
 def within_floats(x: Fraction, name: str) -> float:
     """A positive number as a float, for plans: its square and that of its inverse are floats, too."""
-    if not SMALLEST <= x <= 1 / SMALLEST:
+    if not Fraction(1, 2**300) <= x <= 2**300:
         raise ValueError(f"{name} must be from 2**-300 to 2**300; got {nearest_float(x)!r}")
     return nearest_float(x)
 

@@ -96,9 +96,7 @@ class PrivateMedian(ComposedMechanism):
         enrolled: Iterable[Any] | None = None,
         exact_integers: bool = False,
     ) -> None:
-        size, self.m = read_domain_size(domain_size), check_count(m, "m")
-        if self.m > LARGEST_M:
-            raise ValueError(f"m must be at most 2**31 - 1; got {short_repr(m)}")
+        size, self.m = read_domain_size(domain_size), check_count(m, "m", most=LARGEST_M)
         last = size if high is None else high
         if not is_integer(low) or not is_integer(last):
             raise TypeError(f"low and high must be ints; got {short_repr(low)} and {short_repr(last)}")

@@ -144,8 +144,7 @@ def candidates_for_t(m: int) -> tuple[int, ...]:
     >>> candidates_for_t(3), candidates_for_t(16), candidates_for_t(64)
     ((0,), (0, 2, 4, 7), (0, 2, 4, 8, 13, 18, 23, 29))
     """
-    if check_count(m, "m") > LARGEST_M:
-        raise ValueError(f"m must be at most 2**31 - 1; got {short_repr(m)}")
+    check_count(m, "m", most=LARGEST_M)
     step = SPACING / (2 * math.sqrt(m))
     angles = (index * step for index in range(int(math.pi / 4 / step) + 1))
     return tuple(sorted({int(m * math.sin(angle) ** 2) for angle in angles}))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from userdp.exact.numbers import Neighbors, parse_positive
 from userdp.mechanisms.key_sums import KeySum
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 _Proposal: TypeAlias = "tuple[float, int, Callable[[], dict[str, Any]]]"
 
 DIGITS = 4
@@ -25,7 +27,8 @@ STEP = 1.004
 ATTEMPTS = 4
 """So many widths are tried for a threshold."""
 MORE_USERS = 6
-"""So many more users than predicted are tried."""
+"""So many larger numbers of users than predicted are tried one by one, or by a part in a thousand where these are many;
+then by doubling, up to a quarter more."""
 SPLITS = 33
 """So many splits of keys are looked at for a prediction."""
 
@@ -180,7 +183,11 @@ def _in_order(proposed: list[_Proposal]) -> Iterator[dict[str, Any]]:
     if not proposed:
         return
     fewest = math.ceil(min(users for users, *_ in proposed))
-    for users in range(fewest - 1, fewest + MORE_USERS):
+    step = max(1, fewest // 1000)
+    more_users = [-1, *(step * times for times in range(MORE_USERS))]
+    while (larger := 2 * more_users[-1]) <= fewest // 4:
+        more_users.append(larger)
+    for users in (fewest + more for more in more_users):
         spare = [
             (users - math.ceil(predicted - 1e-9), threshold, arguments) for predicted, threshold, arguments in proposed
         ]
@@ -237,8 +244,14 @@ def _laplace_delta(rate: float, times: int, epsilon: float) -> float:
         return 0.0
     if rate > 50:
         return 1.0
-    i = np.arange(times + 1)
-    choose = math.lgamma(times + 1) - np.array([math.lgamma(x + 1) + math.lgamma(times - x + 1) for x in i])
+    i, choose = _log_binomials(times)
     loss = (times - 2 * i) * rate
     masses = np.exp(choose + (times - i) * rate - times * math.log1p(math.exp(rate)))
     return float(np.sum(masses * np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss, 700.0)))))
+
+
+@lru_cache(maxsize=SPLITS + 1)
+def _log_binomials(times: int) -> tuple[Floats, Floats]:
+    """0, ..., times, and the logarithms of their binomial coefficients."""
+    factorials = np.array([math.lgamma(x + 1) for x in range(times + 1)])
+    return np.arange(times + 1.0), factorials[-1] - factorials - factorials[::-1]

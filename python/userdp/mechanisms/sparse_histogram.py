@@ -46,6 +46,9 @@ LARGEST_COUNT = 2**32
 LARGEST_THRESHOLD = 2**31
 FINEST_DELTA = Fraction(1, 2**64)
 """No larger epsilon helps where a smaller delta is not reached."""
+LISTED_KEYS, LISTED_VARIANCE = 256, 2**14
+"""Of more keys, or of a larger variance, Gaussian noise is accounted for as smoothed continuous noise, whose sum has a
+closed form: a variance v from 256 on counts as v - 4 then, and 4,096 keys take seconds."""
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
@@ -260,8 +263,10 @@ class SparseHistogram(KeyMechanism):
     @cached_property
     def _keys(self) -> Keys:
         replace = self.neighbors == "replace"
+        wide = isinstance(self._noise, DiscreteGaussian) and self._noise.sigma_squared > LISTED_VARIANCE
+        smooth = bool(self._sums) or self.max_keys > LISTED_KEYS or wide
         own = (
-            shift_of(self._noise, self._rate, 1, smooth=bool(self._sums)),
+            shift_of(self._noise, self._rate, 1, smooth=smooth),
             *(one.shift(one.largest) for one in self._sums),
         )
         common = tuple(one.shift(one.high - one.low) for one in self._sums if replace and one.high > one.low)
@@ -281,7 +286,7 @@ class SparseHistogram(KeyMechanism):
 
     @cached_property
     def certified_delta(self) -> Fraction:
-        """The delta at `epsilon`, rounded up; above what is exact by less than a part in 10**6 for counts alone."""
+        """The delta at `epsilon`, rounded up; at most that of a variance less by 4, where noise is wide."""
         return self._keys.delta(self._level)
 
     def is_private(self, epsilon: Epsilon, delta: Delta) -> bool:

@@ -236,8 +236,8 @@ def version_space_examples(size: int, alpha: float | Fraction | str) -> int:
     >>> version_space_examples(100, 0.1)
     52
     """
-    count, error = check_count(size, "size"), open_unit_fraction(alpha, "alpha")
-    return max(1, math.floor(math.log(count / 0.45) / -math.log1p(-float(error))) + 1)
+    count, error = check_count(size, "size", most=None), open_unit_fraction(alpha, "alpha")
+    return max(1, math.floor((math.log(count) - math.log(0.45)) / -math.log1p(-float(error))) + 1)
 
 
 def filter_examples(list_size: int, alpha: float | Fraction | str, zeta: float | Fraction | str) -> int:
