@@ -235,7 +235,7 @@ def _first_blocks(count: int, tau: float, share: float) -> int:
 
 def _kl(p: float, q: float) -> float:
     """The relative entropy of two coins, 0 < p, q < 1."""
-    return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+    return p * math.log(p / q) + (1 - p) * math.log1p((q - p) / (1 - q))
 
 
 def _shares(budget: float) -> list[float]:
