@@ -149,9 +149,11 @@ def test_users_who_may_be_anywhere_are_sampled_as_widely() -> None:
 
 
 def test_more_users_than_there_are() -> None:
-    for alpha in (1e-7, 1e-300):
+    for alpha in (1e-7, 1e-90):
         with pytest.raises(BudgetError, match="more than 2\\*\\*32 users"):
             user_complexity("mean", method="laplace", m=1, epsilon=1, alpha=alpha)
+    with pytest.raises(ValueError, match=r"alpha must be from 2\*\*-300"):
+        user_complexity("mean", method="laplace", m=1, epsilon=1, alpha=1e-300)
 
 
 def test_no_plan_is_for_one_user() -> None:

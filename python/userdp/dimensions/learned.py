@@ -11,7 +11,16 @@ from typing import Any
 from userdp import _core
 from userdp.dimensions.representation import parse_failure
 from userdp.exact.epsilon import core_level, enclosure
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, parse_delta, parse_level, short_repr
+from userdp.exact.numbers import (
+    COUNTED,
+    Delta,
+    Epsilon,
+    PrivacyLevel,
+    check_count,
+    parse_delta,
+    parse_level,
+    short_repr,
+)
 from userdp.exceptions import BudgetError
 from userdp.runtime import Progress, progress_bar
 
@@ -72,7 +81,7 @@ def representation_runs(*, n_users: int, epsilon: Epsilon, delta: Delta = 0, bet
     >>> representation_runs(n_users=4, epsilon=1, beta="1/4", failure="1/4")
     101
     """
-    n_users, level = check_count(n_users, "n_users"), parse_level(epsilon)
+    n_users, level = check_count(n_users, "n_users", most=COUNTED), parse_level(epsilon)
     delta_exact, beta_exact = parse_delta(delta), parse_failure(beta, "beta")
     failure_exact = parse_failure(failure, "failure")
     if failure_exact == 0:
@@ -220,7 +229,7 @@ def users_implied(size: int, *, epsilon: Epsilon, delta: Delta = 0, beta: Delta,
     >>> users_implied(2**20, epsilon=1, delta="1e-4", beta="1/4", failure="1/4")
     10
     """
-    size, level = check_count(size, "size", most=None), parse_level(epsilon)
+    size, level = check_count(size, "size"), parse_level(epsilon)
     wrong, missing = parse_failure(beta, "beta"), parse_failure(failure, "failure")
     if level.ratio == 1 and level.exponent == 0:
         raise ValueError(f"epsilon must be above 0; got {short_repr(epsilon)}")

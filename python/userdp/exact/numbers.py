@@ -267,8 +267,8 @@ COUNTED = 10**300
 """Beyond this many, things are not counted."""
 
 
-def check_count(value: Any, name: str, least: int = 1, most: int | None = COUNTED) -> int:
-    """Read an int at or above a least value; without a limit where only its logarithm is used."""
+def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+    """Read an int within a least value and a largest one."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an int >= {least}; got {short_repr(value)}")
     if value < least:

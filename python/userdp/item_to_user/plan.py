@@ -12,7 +12,7 @@ from userdp.accounting import subsampling_amplification, subsampling_population
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.delstab import DelStab
 from userdp.delstab.delstab import CalibrationName
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
+from userdp.exact.numbers import COUNTED, Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
 from userdp.item_to_user.deletion_stability import (
     largest_item_epsilon,
     positive_probability,
@@ -290,7 +290,7 @@ def suggested_item_level(epsilon: float, delta: float, m: int) -> tuple[float, f
     >>> [float(f"{value:.3g}") for value in suggested_item_level(1, 1e-6, 100)]
     [0.00169, 7.24e-10]
     """
-    size, e, d = check_count(m, "m"), float(parse_level(epsilon)), float(parse_delta(delta))
+    size, e, d = check_count(m, "m", most=COUNTED), float(parse_level(epsilon)), float(parse_delta(delta))
     if e <= 0 or not 0 < d < 1:
         raise ValueError(f"needs epsilon > 0 and delta in (0, 1); got epsilon={epsilon!r}, delta={delta!r}")
     log = math.log(1 / d)

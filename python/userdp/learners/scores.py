@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.exact.numbers import (
+    COUNTED,
     check_count,
     open_unit_fraction,
     open_unit_interval,
@@ -250,7 +251,7 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
     >>> uniform_convergence_users(1, m=1, alpha=0.1, beta=0.05)
     UniformConvergence(single_row=522731, agnostic=93008, disagreement=20053, sharper=28611)
     """
-    d, rows = check_count(vc_dimension, "vc_dimension", 0), check_count(m, "m")
+    d, rows = check_count(vc_dimension, "vc_dimension", 0, most=COUNTED), check_count(m, "m", most=COUNTED)
     width, failure = within_floats(open_unit_fraction(alpha, "alpha"), "alpha"), open_unit_interval(beta, "beta")
     square = width * width
 

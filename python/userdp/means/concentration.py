@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from userdp.exact.numbers import (
+    COUNTED,
     check_count,
     open_unit_interval,
     parse_positive,
@@ -81,7 +82,11 @@ def concentration_radius(
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {short_repr(kind)}")
-    records, users, means = check_count(m, "m"), check_count(n_users, "n_users"), check_count(queries, "queries")
+    records, users, means = (
+        check_count(m, "m", most=COUNTED),
+        check_count(n_users, "n_users", most=COUNTED),
+        check_count(queries, "queries", most=COUNTED),
+    )
     failure = open_unit_interval(gamma, "gamma")
     log_users = math.log(users) - math.log(failure)
 

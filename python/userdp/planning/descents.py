@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
+    COUNTED,
     Delta,
     Epsilon,
     check_count,
@@ -163,7 +164,10 @@ def descent_problem(
     """The problem of logistic regression in a ball, from numbers of users and records that have been read."""
     if not parse_delta(delta):
         raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
-    d, longest = check_count(dimension, "dimension"), within_floats(parse_positive(max_norm, "max_norm"), "max_norm")
+    d, longest = (
+        check_count(dimension, "dimension", most=COUNTED),
+        within_floats(parse_positive(max_norm, "max_norm"), "max_norm"),
+    )
     reach = 4 * math.sqrt(d) / longest if radius is None else within_floats(parse_positive(radius, "radius"), "radius")
     return DescentProblem(
         n_users=n_users,

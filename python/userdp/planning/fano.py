@@ -273,7 +273,7 @@ def fano_users(
     >>> [fano_users(2**20, epsilon=1, beta="1/3", m=m, kl=0.01) for m in (1, 4, 16, 10**6)]
     [861, 216, 54, 15]
     """
-    size, records = check_count(n_distributions, "n_distributions", 2, most=None), check_count(m, "m")
+    size, records = check_count(n_distributions, "n_distributions", 2), check_count(m, "m")
     level, failure = Level.of(epsilon, delta), open_unit_interval(beta, "beta")
     divergence, distance = math.inf, 1.0
     if kl is not None:

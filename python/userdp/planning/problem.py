@@ -12,6 +12,7 @@ from typing import Any, Literal
 from userdp.accounting import group_privacy
 from userdp.exact.epsilon import planned_epsilon
 from userdp.exact.numbers import (
+    COUNTED,
     Delta,
     Epsilon,
     LogRatio,
@@ -249,10 +250,7 @@ def counts_from(least: int, most: int | None = None) -> Reader:
     """Reads integers of a range."""
 
     def read(value: Any, name: str) -> int:
-        number = check_count(value, name, least)
-        if most is not None and number > most:
-            raise ValueError(f"{name} must be at most {most}; got {short_repr(value)}")
-        return number
+        return check_count(value, name, least, COUNTED if most is None else most)
 
     return read
 

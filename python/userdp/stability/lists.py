@@ -236,7 +236,7 @@ def version_space_examples(size: int, alpha: float | Fraction | str) -> int:
     >>> version_space_examples(100, 0.1)
     52
     """
-    count, error = check_count(size, "size", most=None), open_unit_fraction(alpha, "alpha")
+    count, error = check_count(size, "size"), open_unit_fraction(alpha, "alpha")
     return max(1, math.floor((math.log(count) - math.log(0.45)) / -math.log1p(-float(error))) + 1)
 
 
