@@ -40,10 +40,10 @@ struct Users {
     epsilon: f64,
 }
 
-/// (20 choose 8) = 125,970 subsets, and (43 choose 3) = 12,341 count vectors.
+/// (16 choose 6) = 8,008 subsets, and (43 choose 3) = 12,341 count vectors.
 fn settings() -> [Users; 2] {
     [
-        Users { name: "labeled", counts: vec![1; 20], deletions: 8, epsilon: 0.8 },
+        Users { name: "labeled", counts: vec![1; 16], deletions: 6, epsilon: 0.8 },
         Users { name: "symmetric", counts: vec![60, 50, 50, 40], deletions: 40, epsilon: 0.08 },
     ]
 }
@@ -89,7 +89,7 @@ fn walks(group: &mut BenchmarkGroup<'_, WallTime>) {
         let mut subset = subsets.unrank(0);
         1 + std::iter::from_fn(|| subsets.step(black_box(&mut subset))).count() as u64
     };
-    assert_eq!((all_subsets(), subsets.count()), (125_970, 125_970));
+    assert_eq!((all_subsets(), subsets.count()), (8_008, 8_008));
     group.throughput(Throughput::Elements(subsets.count()));
     group.bench_function("labeled, subsets alone", |bencher| bencher.iter(all_subsets));
 
@@ -131,7 +131,8 @@ fn deletions(group: &mut BenchmarkGroup<'_, WallTime>, users: &Users, outputs: u
     if users.name == "labeled" {
         let again =
             maximum(&users.labeled_pmfs(outputs), &level, &control).expect("not canceled").expect("rows");
-        assert_eq!(found.pair.lower, again.pair.lower, "subsets in either order have the same pmfs");
+        // So many pairs tie that they are not all compared: the bounds must overlap.
+        assert!(found.pair.lower <= again.upper && again.pair.lower <= found.upper);
         group.bench_function(id("pmfs"), |bencher| bencher.iter(|| users.labeled_pmfs(outputs)));
     } else {
         group.bench_function(id("pmfs"), |bencher| {
@@ -156,8 +157,7 @@ fn deletions(group: &mut BenchmarkGroup<'_, WallTime>, users: &Users, outputs: u
         family.mark_bad_pairs(&pmfs, &level, &delta, &[], &control).expect("not canceled");
         family.smallest_stable_size(&control).expect("not canceled")
     };
-    // Some deletion sets are bad pairs, and disjoint enough to leave something stable.
-    println!("{} {outputs}: {:?} {:?}", users.name, found.pair.lower, smallest());
+    // Some pairs are bad, and deleting a few users leaves none of them.
     assert!(smallest().is_some_and(|size| size > 0));
     group.bench_function(id("r*"), |bencher| bencher.iter(smallest));
 }
@@ -167,13 +167,12 @@ fn windows(group: &mut BenchmarkGroup<'_, WallTime>) {
     let (users, deletions, control) = (100_000, 192, Control::new());
     let mut values = Walk(9).integers(users, 4);
     values.sort_unstable();
-    // Every user left out below and above moves the total by 4.
+    // Each of the D - r others is left out above or below: 4 more or less, so that r* is D - 100.
     let distance = 4 * 100;
     let smallest =
         || smallest_window(&values, deletions, distance, deletions, &control).expect("not canceled");
     let (size, start) = smallest().expect("a window");
-    println!("windows {size} {start}");
-    assert!(0 < size && size < deletions);
+    assert_eq!((size, start), (92, 0));
     group.throughput(Throughput::Elements((size * (size + 1) / 2 + start + 1) as u64));
     group.bench_function("additive, r*", |bencher| bencher.iter(smallest));
 }
