@@ -26,6 +26,9 @@ use userdp_core::{
 
 const SIZES: [usize; 3] = [16, 256, 4096];
 
+/// A divergence of two pmfs.
+type Divergence<'a> = &'a dyn Fn(&Pmf<'_>, &Pmf<'_>, &Control) -> userdp_core::Result<f64>;
+
 fn difference(p: &Pmf<'_>, q: &Pmf<'_>, level: &Level) -> Difference {
     Difference::new(p, q, level, &Control::new()).expect("not canceled")
 }
@@ -128,7 +131,6 @@ fn others(group: &mut BenchmarkGroup<'_, WallTime>) {
     let chi2 = chi2_divergence(&p, &q, &control).expect("not canceled");
     let error = renyi(&p, &q, &control).expect("not canceled") - chi2.ln_1p();
     assert!(error.abs() < 1e-12, "the Renyi divergence of order 2 is ln(1 + chi^2)");
-    type Divergence<'a> = &'a dyn Fn(&Pmf<'_>, &Pmf<'_>, &Control) -> userdp_core::Result<f64>;
     let divergences: [(&str, Divergence<'_>); 5] = [
         ("max divergence", &max_divergence),
         ("total variation", &total_variation),
