@@ -57,7 +57,7 @@ demo: build-demo ## run the demo on the wage panel and write report.html and rep
 
 # --- checks
 
-test: ## lint, cargo test, pytest, the stub check and the evidence on constant time, from nothing
+test: ## lint, cargo test and its benchmarks once each, pytest, the stub check and the evidence on constant time, from nothing
 	$(MAKE) --no-print-directory venv build
 	$(MAKE) --no-print-directory -j2 lint-rust lint-python cargo-test stubtest
 	$(MAKE) --no-print-directory -j2 pytest evidence
@@ -78,8 +78,11 @@ lint-python: $(VENV)/.stamp-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The benchmarks run once each in the profile of the tests, whose build of the core they share: `cargo bench -- --test`
+# would build it again with link-time optimization over the whole program, which takes minutes.
 cargo-test: # needs no Python
 	cargo test --locked
+	cargo test --locked --benches
 
 stubtest: $(VENV)/.stamp-check
 	$(PY) -m mypy.stubtest userdp._core
@@ -162,8 +165,9 @@ mutation: $(VENV)/.stamp-check build ## plant faults in the package and count th
 
 # --- measurements
 
-bench: ## criterion benchmarks of the core
+bench: ## criterion benchmarks of the core, and the table of docs/performance.md from them
 	cargo bench --locked
+	$(PYTHON) benches/core_table.py
 
 bench-compare: $(VENV)/.stamp-bench build ## side by side with other libraries, as markdown
 	$(PY) benches/compare_divergence.py
