@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         InsecureRandomnessWarning,
         NotDeterministicError,
         PrivacyBudgetError,
+        SureRefusalWarning,
         TooFewUsersWarning,
     )
     from userdp.item_to_user import audit_perfect_generalization
@@ -77,7 +78,8 @@ _NAMES = {
     "delstab": "BOTTOM DelStab",
     "divergence": "hockey_stick is_indistinguishable",
     "exact": "Bounds LogRatio Pmf exact_pmf",
-    "exceptions": "BudgetError InsecureRandomnessWarning NotDeterministicError PrivacyBudgetError TooFewUsersWarning",
+    "exceptions": "BudgetError InsecureRandomnessWarning NotDeterministicError PrivacyBudgetError SureRefusalWarning "
+    "TooFewUsersWarning",
     "item_to_user": "audit_perfect_generalization",
     "lddp": "LDDPResult PairwiseResult check_lddp pairwise_indistinguishable pairwise_max_divergence",
     "mechanisms": "TruncatedDiscreteLaplace",
@@ -123,6 +125,7 @@ __all__ = [
     "Pmf",
     "PrivacyBudgetError",
     "SummedScoreEM",
+    "SureRefusalWarning",
     "SymmetricAlgorithm",
     "TooFewUsersWarning",
     "TruncatedDiscreteLaplace",

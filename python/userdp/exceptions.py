@@ -7,6 +7,7 @@ __all__ = [
     "InsecureRandomnessWarning",
     "NotDeterministicError",
     "PrivacyBudgetError",
+    "SureRefusalWarning",
     "TooFewUsersWarning",
 ]
 
@@ -25,6 +26,10 @@ class NotDeterministicError(ValueError):
 
 class PrivacyBudgetError(ValueError):
     """A release would cost more than is left of what was promised to users; it has not run."""
+
+
+class SureRefusalWarning(UserWarning):
+    """DelStab is sure to refuse users who all differ, by public numbers; the message says why, and what would do."""
 
 
 class TooFewUsersWarning(UserWarning):

@@ -301,6 +301,8 @@ def _written(access: str, test: str, canaries: int, verdict: tuple[int, int], es
             "delta": "0",
             "holds": None,
             "canaries": canaries,
+            "runs": 1 if canaries else 1000,
+            "raised": 0,
             "epsilon_level": {"ratio": "2", "exponent": "0"},
             **parts,
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ def shown(dataset, rng):
 
 def even(dataset):
     return random.randrange(4)
+
+def moody(dataset):
+    return 1 // random.randrange(2)
 """
 
 
@@ -49,6 +53,11 @@ def test_samples_of_a_universe(source: Path, tmp_path: Path, capsys: pytest.Capt
     found = json.loads(capsys.readouterr().out)
     assert found["holds"] is None
     assert found["epsilon_above"] < 1
+    assert (found["runs"], found["raised"]) == (3600, 0)
+    assert run("audit-samples", f"{source}:moody", "--universe", "0,1", "--n-users", 2, *small) == 4
+    assert re.search(r"Runs that raised +1,\d{3} of 3,600", capsys.readouterr().out)
+    assert run("audit-samples", f"{source}:shown", "--universe", "0,1", "--n-users", 2, *small) == 2
+    assert "raises in all of 600 runs, TypeError: shown() missing 1 required" in capsys.readouterr().err
 
 
 def test_samples_of_listed_pairs(source: Path, tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ def test_the_strongest_way_is_taken() -> None:
     small: dict[str, Any] = {"draws": 2000, "training": 400, "allow_undecided": True}
     assert type(assert_user_private(drawn, **WORLD, epsilon="ln(3)", **small)) is GuessReport
     assert type(assert_user_private(lambda dataset: 0, **WORLD, epsilon=0, how="samples", **small)) is GuessReport
+    with pytest.raises(ValueError, match="raises in all of 400 runs, TypeError"):
+        assert_user_private(lambda dataset, generator: 0, **WORLD, epsilon=0, how="samples", **small)
 
 
 @pytest.mark.parametrize("mechanism", [answer, tossed, drawn])

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -33,6 +33,7 @@ class Raised:
     """What stands for the output of a run that raised."""
 
     error: str
+    text: str = field(default="", compare=False, repr=False)
 
 
 def features(output: Any) -> Iterator[tuple[str, Hashable]]:

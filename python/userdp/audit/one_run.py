@@ -226,6 +226,8 @@ def audit_one_run(
         delta=most,
         canaries=n,
         sides=2,
+        runs=1,
+        raised=0,
         holds=False if claim_refuted(test, found[0], level, left[0]) else None,
         verdict=verdict,
         estimate=estimate,

@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import random
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -71,7 +72,8 @@ def audit_samples(
     ----------
     mechanism : callable
         ``mechanism(dataset)``, or ``mechanism(dataset, rng)`` if `rng` is given. It may return anything. What it
-        raises is an output: the type of the error is what is seen. Each run is given a dataset of its own.
+        raises is an output: the type of the error is what is seen. The report counts the runs that raised. Each run
+        is given a dataset of its own.
     pairs : iterable of pairs
         Neighboring datasets ``(x, x2)``, at most 1,000 pairs. Whether they are neighbors is the caller's affair.
     epsilon : float, int, Fraction, decimal string or LogRatio
@@ -109,8 +111,11 @@ def audit_samples(
 
     Raises
     ------
-    TypeError, ValueError
-        For arguments that are out of range.
+    TypeError
+        For arguments of other types.
+    ValueError
+        For arguments that are out of range, and when every run of the training raises, or every run where there is no
+        training: then nothing was audited.
 
     Notes
     -----
@@ -233,23 +238,26 @@ def guess_coins(
         raise ValueError(f"draws must be at most {MOST_DRAWS:,}; got {draws:,}")
     training = 0 if event is not None else check_count(training, "training", 2 * len(pairs))
     pairs = [(fresh(one), fresh(other)) for one, other in pairs]
+    counted = _Counted(run)
     with progress_bar(progress, "audit by samples") as show:
         pair, guess = pairs[0], event
         if guess is None:
-            pair, guess = _trained(run, pairs, question, training, coins, lambda done: show(done, training + draws))
+            pair, guess = _trained(counted, pairs, question, training, coins, lambda done: show(done, training + draws))
+            counted.require_an_answer()
         sides = guess.sides if isinstance(guess, Event) else 2
         margin = sides * question.delta
         counts = [0, 0, 0]
         done = 0
         while done < draws:
             tossed = coins.integers(0, 2, size=min(BATCH, draws - done)).tolist()
-            for coin, output in zip(tossed, run([pair[1 - coin] for coin in tossed]), strict=True):
+            for coin, output in zip(tossed, counted([pair[1 - coin] for coin in tossed]), strict=True):
                 guessed = guess(output)
                 counts[2 if guessed is None else int(guessed != bool(coin))] += 1
             done += len(tossed)
             show(training + done, training + draws)
             if claim_refuted("anytime", Counts(*counts), question.level, alphas[0], margin):
                 break
+    counted.require_an_answer()
     found = Counts(*counts)
     parts = [
         Guesses(
@@ -270,11 +278,36 @@ def guess_coins(
         delta=question.delta,
         canaries=0,
         sides=sides,
+        runs=counted.runs,
+        raised=counted.raised,
         holds=False if claim_refuted("anytime", found, question.level, alphas[0], margin) else None,
         verdict=parts[0],
         estimate=parts[1],
         about=_about(guess, pair),
     )
+
+
+class _Counted:
+    """Runs, of which those that raised are counted."""
+
+    def __init__(self, run: Draws) -> None:
+        self.runs, self.raised = 0, 0
+        self._run = run
+
+    def __call__(self, datasets: Sequence[Callable[[], Any]]) -> Iterator[Any]:
+        for output in self._run(datasets):
+            self.runs += 1
+            if isinstance(output, Raised):
+                self.raised, self._last = self.raised + 1, output
+            yield output
+
+    def require_an_answer(self) -> None:
+        """Refuse a mechanism that only raised: it was called in a wrong way, and nothing is known of its answers."""
+        if self.raised == self.runs:
+            raise ValueError(
+                f"the mechanism raises in all of {self.runs:,} runs, {self._last.text}; is it meant "
+                "for these datasets, and for rng=?"
+            )
 
 
 def _about(guess: Guess, pair: tuple[Any, Any]) -> str:
@@ -393,7 +426,7 @@ class _One:
         try:
             return self._mechanism(given) if self._rng is None else self._mechanism(given, self._made)
         except Exception as error:
-            return Raised(type(error).__name__)
+            return Raised(type(error).__name__, traceback.format_exception_only(error)[0].strip()[:200])
 
     def many(self, datasets: Sequence[Callable[[], Any]]) -> list[Any]:
         seed_libraries(self._home)

@@ -12,8 +12,8 @@ from userdp.checker.running import Checked
 from userdp.checker.values import count, fraction, need
 
 FIELDS = {
-    *("mechanism", "access", "neighbors", "test", "epsilon_level", "delta", "canaries", "sides", "holds"),
-    *("verdict", "estimate", "about"),
+    *("mechanism", "access", "neighbors", "test", "epsilon_level", "delta", "canaries", "sides", "runs"),
+    *("raised", "holds", "verdict", "estimate", "about"),
 }
 COUNTED = ("right", "wrong", "none")
 STAKES = [Fraction(k, 16) for k in range(1, 16)] + [1 - Fraction(1, 2**k) for k in range(5, 13)]
@@ -43,6 +43,9 @@ def check_guesses(report: Mapping[str, Any]) -> Checked:
     access, fixed = report["access"], report["test"] == "fixed"
     delta, holds = fraction(report["delta"]), report["holds"]
     canaries, sides = count(report["canaries"], "canaries"), count(report["sides"], "sides", 1)
+    runs, raised = count(report["runs"], "runs", 1), count(report["raised"], "raised")
+    need(raised < runs, "a mechanism that only raises is not audited")
+    need(access == "samples" or not raised, "runs that raise are counted for samples")
     need(holds is None or holds is False, "holds must be false or null: guesses acquit nobody")
     need(0 <= delta <= 1 and sides <= 2, "delta must be in [0, 1], and sides 1 or 2")
     need((canaries > 0) == (access == "one-run"), "canaries are users of one run")
@@ -57,6 +60,7 @@ def check_guesses(report: Mapping[str, Any]) -> Checked:
         alpha, counts = fraction(part["alpha"]), [count(part[field], field) for field in COUNTED]
         need(LEAST_ALPHA <= alpha <= Fraction(1, 2), "alpha must be at most 1/2, and not next to nothing")
         need(sum(counts) <= (MOST_GUESSES if fixed else MOST_DRAWS), "too many guesses to check")
+        need(runs == 1 if canaries else sum(counts) <= runs, "there are more guesses than runs")
         fits = access != "one-run" or (sum(counts[:2]) <= canaries and not counts[2])
         need(fits, "there are more guesses than canaries")
         # In one run delta takes its share of the error, in many draws its share of the stakes.

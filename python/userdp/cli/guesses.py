@@ -216,6 +216,8 @@ def _reported(report: GuessReport, options: argparse.Namespace) -> int:
                 "right": report.verdict.right,
                 "wrong": report.verdict.wrong,
                 "none": report.verdict.none,
+                "runs": report.runs,
+                "raised": report.raised,
                 "about": report.about,
             }
         )

@@ -167,6 +167,8 @@ def _print(made: Plan) -> None:
 
 def _bound_line(made: Plan) -> str:
     known = f"not known ({made.no_bound})" if made.least is None else f"{made.least:,}"
+    if made.least is not None and made.best is not None and made.best.basis != "proved":
+        known += ", whoever the people are; the number above is for people as simulated"
     return f"no method can do with fewer than: {known}"
 
 

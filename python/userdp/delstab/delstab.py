@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -38,6 +39,9 @@ from userdp.delstab.engines import (
     check_arguments,
     choose_engine,
     find_stability,
+    kinds_of_users,
+    most_kinds,
+    removals,
 )
 from userdp.delstab.stable_sets import InnerPmfs, Stability, TotalPmfs, WindowStability, certified_totals
 from userdp.exact.epsilon import ROOT_BITS, as_epsilon, core_level, level_root
@@ -55,10 +59,10 @@ from userdp.exact.numbers import (
     short_repr,
 )
 from userdp.exact.pmf import Pmf
-from userdp.exceptions import BudgetError
+from userdp.exceptions import BudgetError, SureRefusalWarning
 from userdp.report import Certificate, Explanation
 from userdp.report.certificate import certified, table_factor
-from userdp.runtime import Progress, ProgressCallback, progress_bar, source_of
+from userdp.runtime import Progress, ProgressCallback, progress_bar, source_of, warn
 
 # --- calibrations: from a promise to the pmf of the refusal, the inner level and deletions
 #
@@ -345,7 +349,8 @@ class DelStab:
         For symmetric algorithms: how many distinct users (statistics, scores) may remain when S is removed, public.
         More count as unstable, so that S removes all but the best ones. How many distinct users a dataset has is
         private, so no limit of the engine may depend on it: give the number of values that a user can have, and sizes
-        are refused by n and D alone. By default all, for few users, or as many as n and D allow: see `plan`.
+        are refused by n and D alone. By default all, for few users, or as many as n and D allow: see `plan`. So users
+        who all differ may be refused for sure, which a warning says.
     inner_budget : (number, number), optional
         For "optimal": the shares of epsilon, in (0, 1/2), and of delta, in (0, 1), at which kept sets are compared;
         public. By default (1/10, 1/2). A smaller share of epsilon leaves out fewer users, down to 54 instead of 68 at
@@ -358,6 +363,11 @@ class DelStab:
         The algorithm's outputs and `BOTTOM`.
     calibration : Calibration
         The numbers of the privacy proof, with the page that holds it.
+
+    Warns
+    -----
+    SureRefusalWarning
+        Where users who all differ are refused for sure, however many they are.
 
     Notes
     -----
@@ -442,6 +452,10 @@ class DelStab:
         self.name = f"DelStab of {mechanism_name(algorithm)}"
         self._totals: dict[int, TotalPmfs] = {}
         self._choices: dict[int, EngineChoice] = {}
+        self._told: set[int] = set()
+        with suppress(BudgetError):  # which `plan` raises, where more users need not be too many
+            if self.is_sure_to_refuse(self.min_users):
+                self._warn(f"any {self.min_users:,} users or more", self.min_users)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(DelStab, self.algorithm, **self._arguments), ()
@@ -509,6 +523,12 @@ class DelStab:
         BudgetError
             For more than any engine can handle, with an estimate and the way out.
 
+        Warns
+        -----
+        SureRefusalWarning
+            Where n users who all differ are refused for sure: until as many kinds of them are left as a stable pool may
+            have, more must go than S may have. Once for each n.
+
         Examples
         --------
         >>> from userdp.algorithms import SymmetricAlgorithm
@@ -517,6 +537,60 @@ class DelStab:
         >>> choice.max_distinct_users, choice.choices, choice.kept_sets
         (5, 73815, 15)
         """
+        choice = self._choice(n_users)
+        if n_users not in self._told:
+            self._told.add(n_users)
+            if self.is_sure_to_refuse(n_users):
+                self._warn(f"{n_users:,} users", n_users)
+        return choice
+
+    def is_sure_to_refuse(self, n_users: int) -> bool:
+        """Whether n users who all differ, as far as the algorithm can tell them apart, are refused for sure; public.
+
+        Parameters
+        ----------
+        n_users : int
+            n, for which `plan` has an engine.
+
+        Returns
+        -------
+        bool
+            True where so many of them must go, until at most ``plan(n).max_distinct_users`` kinds are left, that no S
+            is as large.
+
+        Examples
+        --------
+        >>> from userdp.algorithms import SymmetricAlgorithm
+        >>> constant = SymmetricAlgorithm((0, 1), lambda kept: ["1/2", "1/2"])
+        >>> [DelStab(constant, epsilon=8, delta="0.01").is_sure_to_refuse(n) for n in (12, 100)]
+        [False, True]
+        """
+        return self._refuses(n_users, self._choice(n_users).max_distinct_users)
+
+    def _refuses(self, n_users: int, kinds: int) -> bool:
+        if self._choice(n_users).engine != "multiset" or n_users == self.deletions:
+            return False
+        return removals(n_users, kinds_of_users(self.algorithm), kinds) > self.calibration.largest
+
+    def _warn(self, who: str, n_users: int) -> None:
+        """Warn that these are refused for sure, if they all differ, and say what would do."""
+        kinds, largest = self._choice(n_users).max_distinct_users, self.calibration.largest
+        ways = [
+            f"an algorithm of users' data in at most {kinds:,} kinds",
+            "an AdditiveAlgorithm with compatibility='distance', which takes any number of kinds",
+            "a larger epsilon or delta, for fewer deletions",
+        ]
+        more = most_kinds(self.algorithm, n_users, self.deletions, largest)
+        if not self._refuses(n_users, more):
+            ways.insert(0, f"max_distinct_users={more}")
+        warn(
+            f"{self.name} is sure to refuse {who} who all differ: it decides for at most {kinds:,} kinds of users, and "
+            f"leaves out at most {largest:,} users until so few are left. What would do: {'; '.join(ways)}. With few "
+            "kinds of users nothing is lost",
+            SureRefusalWarning,
+        )
+
+    def _choice(self, n_users: int) -> EngineChoice:
         if n_users < self.deletions:
             raise ValueError(
                 f"dataset has n_users={n_users}; at this epsilon and delta {self.deletions} users are left out, so at "
@@ -686,9 +760,9 @@ class DelStab:
                 self.plan(len(users)),
                 users,
                 stability,
-                lambda: DelStab(self.algorithm, **{**self._arguments, "calibration": "optimal"}).refusal_probability(
-                    users, progress=False
-                ),
+                lambda: QuietDelStab(
+                    self.algorithm, **{**self._arguments, "calibration": "optimal"}
+                ).refusal_probability(users, progress=False),
                 callback,
             )
 
@@ -709,7 +783,14 @@ class DelStab:
         return self._totals[n_users]
 
 
-_COMPUTED_BY = ("plan", "_stability", "_certified")
+class QuietDelStab(DelStab):
+    """One that is made for its numbers alone, and warns of nothing."""
+
+    def _warn(self, who: str, n_users: int) -> None:
+        pass
+
+
+_COMPUTED_BY = ("plan", "_choice", "_stability", "_certified")
 """The methods that `pmf` and `release` rest on, beside the calibration (decision 0021)."""
 
 
@@ -819,7 +900,7 @@ def explained(
         allowed_divergence=calibration.inner_delta,
         spread=spread,
         distance=distance,
-        advice=_advice(calibration, choice, len(users), refusal, stability.smallest, optimal_refusal)
+        advice=_advice(algorithm, calibration, choice, len(users), refusal, stability.smallest, optimal_refusal)
         if refusal
         else (),
     )
@@ -855,6 +936,7 @@ def _in_words(choice: EngineChoice, stability: Stability, vector: list[int]) -> 
 
 
 def _advice(
+    algorithm: Any,
     calibration: Calibration,
     choice: EngineChoice,
     n_users: int,
@@ -876,7 +958,9 @@ def _advice(
         advice.append("compatibility='exact', which compares the totals that occur and not all of the public range")
     if choice.engine == "multiset" and choice.max_distinct_users < n_users:
         most = f"at most {choice.max_distinct_users} distinct users, as a pool with more counts as unstable"
-        advice.append(f"{most}; max_distinct_users= admits more")
+        more = most_kinds(algorithm, n_users, calibration.deletions, calibration.largest)
+        larger = f"max_distinct_users={more} admits more" if more > choice.max_distinct_users else "that is the limit"
+        advice.append(f"{most}; {larger}")
     if calibration.name != "optimal":
         try:
             probability = optimal_refusal()

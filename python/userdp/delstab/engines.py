@@ -38,7 +38,7 @@ from userdp.delstab.stable_sets import (
     smallest_window,
 )
 from userdp.exact.encoding import key_of
-from userdp.exact.numbers import short_repr
+from userdp.exact.numbers import capped_power, short_repr
 from userdp.exact.pmf import Masses
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
@@ -71,6 +71,8 @@ MAX_DELETIONS = 1 << 15
 """Deletions on the grid of deletion vectors."""
 MAX_CELLS = 1 << 24
 """Cells of the grid of deletion vectors."""
+MANY = 1 << 64
+"""Kinds of users: more than there are users."""
 
 
 @dataclass(frozen=True)
@@ -127,21 +129,46 @@ def choose_engine(
             f"{deletions:,} deletions where {MAX_DELETIONS:,} are possible; use a larger epsilon or delta, or the "
             "windows of an AdditiveAlgorithm"
         )
-    rows = min(MAX_KEPT, MAX_MASSES // len(algorithm.outputs))
     if form == "score" and n_users * algorithm.sensitivity >= MAX_TOTAL:
         raise BudgetError(f"n_users={n_users}: totals of scores may exceed 2**60; use a smaller sensitivity")
     if form != "labeled":
         size = WorstCase(n_users, deletions, limit)
-        by_default = DEFAULT_KEPT
-        if form == "score":
-            rows = min(MAX_KEPT_OF_SCORES, MAX_MASSES_OF_SCORES // len(algorithm.outputs))
-            by_default = DEFAULT_KEPT_OF_SCORES
+        rows, by_default = _rows(algorithm)
         number = size.types(
             None if max_distinct_users is None else min(int(max_distinct_users), n_users), rows, by_default
         )
         choices, work = size.choices(number), size.work(number)
         return EngineChoice("multiset", "exact", number, choices, size.kept_sets(number), work, size.cells(number))
-    return _labeled(n_users, deletions, limit, rows)
+    return _labeled(n_users, deletions, limit, _rows(algorithm)[0])
+
+
+def _rows(algorithm: Any) -> tuple[int, int]:
+    """Kept sets whose distributions are asked for at most, and up to which types are admitted unasked."""
+    outputs = len(algorithm.outputs)
+    if form_of(algorithm) == "score":
+        return min(MAX_KEPT_OF_SCORES, MAX_MASSES_OF_SCORES // outputs), DEFAULT_KEPT_OF_SCORES
+    return min(MAX_KEPT, MAX_MASSES // outputs), DEFAULT_KEPT
+
+
+def most_kinds(algorithm: Any, n_users: int, deletions: int, limit: int) -> int:
+    """The largest `max_distinct_users` for n users."""
+    return WorstCase(n_users, deletions, limit).most(_rows(algorithm)[0])
+
+
+def kinds_of_users(algorithm: Any) -> int:
+    """How many kinds of users an algorithm tells apart at most, as it declares in public; some large number for any."""
+    if form_of(algorithm) == "additive":
+        low, high = algorithm.statistic_range
+        return int(high - low + 1)
+    return (
+        capped_power(algorithm.sensitivity + 1, len(algorithm.outputs), MANY) if form_of(algorithm) == "score" else MANY
+    )
+
+
+def removals(n_users: int, kinds: int, most: int) -> int:
+    """How many users must go until at most `most` kinds are left, where this is most: with as many of each kind."""
+    each, more = divmod(n_users, min(n_users, kinds))
+    return max(0, n_users - most * each - min(most, more))
 
 
 def _labeled(n_users: int, deletions: int, limit: int, rows: int) -> EngineChoice:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from userdp.algorithms import AdditiveAlgorithm
-from userdp.delstab.delstab import INNER_BUDGET, DelStab, InnerBudget, parse_inner_budget
+from userdp.delstab.delstab import INNER_BUDGET, InnerBudget, QuietDelStab, parse_inner_budget
 from userdp.display.frames import Shown
 from userdp.display.pages import Fact, Section, Table
 from userdp.exact.numbers import Delta, Epsilon, check_count, parse_exact, round_down, short_repr
@@ -211,7 +211,7 @@ def _expected(width: Any, smoothness: Any, additive: bool) -> Fraction | None:
 
 
 def _choice(algorithm: Any, epsilon: Epsilon, delta: Delta, n_users: int, budget: Any) -> InnerBudgetChoice:
-    made = DelStab(algorithm, epsilon=epsilon, delta=delta, inner_budget=budget)
+    made = QuietDelStab(algorithm, epsilon=epsilon, delta=delta, inner_budget=budget)
     level = made.calibration.level
     kept = n_users - made.deletions
     widest = kinds = None

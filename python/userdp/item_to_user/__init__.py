@@ -18,7 +18,13 @@ from userdp.item_to_user.deletion_stability import (
     largest_item_epsilon,
 )
 from userdp.item_to_user.generalization import audit_perfect_generalization
-from userdp.item_to_user.plan import UserLevelPlan, plan_user_level, suggested_item_level, user_level_algorithm
+from userdp.item_to_user.plan import (
+    UserLevelPlan,
+    plan_user_level,
+    suggested_item_level,
+    trivial_users,
+    user_level_algorithm,
+)
 from userdp.item_to_user.subsampled import SubsampledAlgorithm
 from userdp.report import GeneralizationReport
 
@@ -36,5 +42,6 @@ __all__ = [
     "plan_user_level",
     "simplex_grid",
     "suggested_item_level",
+    "trivial_users",
     "user_level_algorithm",
 ]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from userdp.accounting import subsampling_amplification, subsampling_population
+from userdp.accounting import group_privacy, subsampling_amplification, subsampling_population
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.delstab import DelStab
-from userdp.delstab.delstab import CalibrationName
+from userdp.delstab.delstab import CalibrationName, QuietDelStab
 from userdp.exact.numbers import COUNTED, Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
+from userdp.exceptions import BudgetError
 from userdp.item_to_user.deletion_stability import (
     largest_item_epsilon,
     positive_probability,
@@ -52,6 +53,13 @@ class UserLevelPlan:
         Item-level parameters of the algorithm on a subset of N items.
     target_epsilon : float, int, Fraction, str or LogRatio
         The item epsilon that was to be reached at this number of users.
+    kinds : int or None
+        For how many kinds of users DelStab decides; None where it has no engine for so many deletions.
+    sure_to_refuse : bool
+        Whether it is sure to refuse users who all differ: see `DelStab.is_sure_to_refuse`.
+    one_record_users, group_users : int or None
+        Users needed without DelStab: by one item of each, and by group privacy; see `trivial_users`. None where delta
+        does not allow for it.
     """
 
     n_items: int
@@ -71,9 +79,20 @@ class UserLevelPlan:
     subsampled_epsilon: Fraction | LogRatio | float
     subsampled_delta: Fraction | float
     target_epsilon: Epsilon
+    kinds: int | None
+    sure_to_refuse: bool
+    one_record_users: int | None
+    group_users: int | None
 
     def __str__(self) -> str:
         kept = self.n_users - self.deletions
+        few = (
+            "has no engine for so many deletions"
+            if self.kinds is None
+            else f"decides for {self.kinds:,} kinds of users"
+        )
+        ways = ((self.one_record_users, "one item of each"), (self.group_users, "group privacy"))
+        known = " or ".join(f"{users:,} users by {way}" for users, way in ways if users is not None)
         return "\n".join(
             [
                 f"{self.n_users:,} users with {self.m:,} items each: {self.deletions:,} deleted by DelStab "
@@ -84,6 +103,8 @@ class UserLevelPlan:
                 f"  stable at ({_short(self.stability_epsilon)}, {_short(self.stability_delta)}) up to item epsilon "
                 f"{_short(self.target_epsilon)} with probability {_short(1 - self.beta)} ({self.stability} bound)",
                 f"  user-level ({_short(self.epsilon)}, {_short(self.delta)})-DP, whatever the data",
+                f"  DelStab {few}" + ", and is sure to refuse users who all differ" * self.sure_to_refuse,
+                f"  without DelStab: {known or 'delta allows for neither one item of each nor group privacy'}",
             ]
         )
 
@@ -139,6 +160,8 @@ def plan_user_level(
     uniform N' of N items are a uniform n1 of N. A plan with too few users costs usefulness (DelStab refuses more
     often), never privacy. Compare the calibrations: "optimal" leaves out fewer users than the others, which decides for
     small n1, but asks for more stability, and N grows in proportion; for large n1 "tight" needs fewer users in all.
+    Look at `trivial_users` first, which the plan has too: with private items DelStab needs fewer users only where each
+    has very many, and it decides for few kinds of users.
 
     Examples
     --------
@@ -153,14 +176,17 @@ def plan_user_level(
       1,000 of these items are drawn; item-level epsilon 0.1 becomes 3.286e-05, delta 0 becomes 0
       stable at (0.3333, 1.8e-07) up to item epsilon 3.286e-05 with probability 0.99 (explicit bound)
       user-level (1, 1e-06)-DP, whatever the data
+      DelStab decides for 2 kinds of users, and is sure to refuse users who all differ
+      without DelStab: 1,000 users by one item of each or 105 users by group privacy
     """
     drawn, per_user = check_count(n_items, "n_items"), check_count(m, "m")
     item_threshold, failure = parse_delta(item_delta, "item_delta"), positive_probability(beta, "beta")
     parse_level(item_epsilon, "item_epsilon"), parse_level(epsilon), parse_delta(delta)
+    made = _delstab(epsilon, delta, calibration)
     if deletions is None or stability_epsilon is None or stability_delta is None:
         if not (deletions is stability_epsilon is stability_delta is None):
             raise TypeError("give all of deletions, stability_epsilon and stability_delta, or none of them")
-        deletions, stability_epsilon, stability_delta = _calibrated(epsilon, delta, calibration)
+        deletions, stability_epsilon, stability_delta = made.deletions, made.epsilon_bar, made.delta_bar
     removed = check_count(deletions, "deletions")
     parse_level(stability_epsilon, "stability_epsilon"), parse_delta(stability_delta, "stability_delta")
     if stability != "explicit" and not callable(stability):
@@ -182,6 +208,13 @@ def plan_user_level(
 
     population = subsampling_population(item_epsilon, n_sampled=drawn, target=target, multiple_of=per_user)
     subsampled = subsampling_amplification(item_epsilon, item_delta, n_sampled=drawn, n_total=population)
+    n_users = population // per_user + removed
+    item: dict[str, Any] = {"n_items": drawn, "item_epsilon": item_epsilon, "item_delta": item_delta}
+    try:
+        size = max(n_users, made.min_users)  # for deletions that are not its own
+        kinds, refuses = made.plan(size).max_distinct_users, made.is_sure_to_refuse(size)
+    except BudgetError:
+        kinds, refuses = None, True
     return UserLevelPlan(
         n_items=drawn,
         item_epsilon=item_epsilon,
@@ -196,18 +229,74 @@ def plan_user_level(
         beta=failure,
         stability="given" if callable(stability) else "explicit",
         n_kept_items=population,
-        n_users=population // per_user + removed,
+        n_users=n_users,
         subsampled_epsilon=subsampled.epsilon,
         subsampled_delta=subsampled.delta,
         target_epsilon=target(population),
+        kinds=kinds,
+        sure_to_refuse=refuses,
+        one_record_users=_trivial(**item, m=1, epsilon=epsilon, delta=delta),
+        group_users=_trivial(**item, m=per_user, epsilon=epsilon, delta=delta),
     )
 
 
-def _calibrated(epsilon: Epsilon, delta: Delta, calibration: CalibrationName) -> tuple[int, Epsilon, Delta]:
-    """DelStab's number of deletions and the level at which it compares kept data."""
+def _delstab(epsilon: Epsilon, delta: Delta, calibration: CalibrationName) -> DelStab:
+    """DelStab of an algorithm whose outputs are few, for its numbers."""
     constant = SymmetricAlgorithm((0,), lambda dataset: [1])
-    algorithm = DelStab(constant, epsilon=epsilon, delta=delta, calibration=calibration)
-    return algorithm.deletions, algorithm.epsilon_bar, algorithm.delta_bar
+    return QuietDelStab(constant, epsilon=epsilon, delta=delta, calibration=calibration)
+
+
+def _trivial(**given: Any) -> int | None:
+    try:
+        return trivial_users(**given)
+    except ValueError:
+        return None
+
+
+def trivial_users(
+    *, n_items: int, item_epsilon: Epsilon, item_delta: Delta = 0, m: int, epsilon: Epsilon, delta: Delta = 0
+) -> int:
+    """How many users an item-level algorithm needs without DelStab: on a random subset of their items.
+
+    Parameters
+    ----------
+    n_items, item_epsilon, item_delta
+        As for `plan_user_level`.
+    m : int
+        Items of every user, >= 1. With 1: one item of each user is taken, and the others are left out.
+    epsilon, delta : privacy parameters
+        The user-level guarantee wanted.
+
+    Returns
+    -------
+    int
+        So many that each item has epsilon / m by the subset, and the m items of a user epsilon by group privacy.
+
+    Raises
+    ------
+    ValueError
+        For bad numbers, and where the delta of a user would be above delta.
+
+    References
+    ----------
+    [GKKMMZ23, Theorem 7] and [GKKMMZ23, Lemma 6].
+
+    Examples
+    --------
+    >>> [trivial_users(n_items=1000, item_epsilon=0.1, m=m, epsilon=1) for m in (1, 100)]
+    [1000, 105]
+    """
+    per_user, level = check_count(m, "m"), parse_level(epsilon)
+    each: Any = epsilon
+    if per_user > 1:
+        each = level.exponent if level.ratio == 1 else Fraction(math.nextafter(float(level), 0))
+        each /= per_user
+    items = subsampling_population(item_epsilon, n_sampled=n_items, target=each, multiple_of=per_user)
+    of_item = parse_delta(item_delta, "item_delta") * Fraction(n_items, items)
+    of_user = Fraction(group_privacy(each, of_item, per_user).delta)
+    if of_user > parse_delta(delta):
+        raise ValueError(f"the delta of a user would be {float(of_user):.3g}, above {float(parse_delta(delta)):.3g}")
+    return items // per_user
 
 
 def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: Any) -> DelStab:

@@ -517,7 +517,7 @@ def mean_coordinates(dimension: int, norm: float, alpha: float, m: int, *, cube:
 
 
 def linear_losses(dimension: int, alpha: float, scale: float, m: int) -> Iterator[Packing]:
-    """Losses -G <theta, z> on a ball of radius R, with scale = G R: for the excess of [LSAKKMS21, Theorem 5]."""
+    """Losses -G <theta, z> on a ball of radius R, with scale = G R: the losses of [LSAKKMS21, Theorem 5]."""
     bias = alpha / scale * WIDER
     if bias > 1:
         return

@@ -231,7 +231,11 @@ class Plan(Shown):
     def _least(self) -> str:
         if self.least is None:
             return f"No such number is known here: {self.no_bound}."
-        more = "" if self.best is None else f" The best method here needs {_times(self.best.n_users / self.least)}."
+        more = ""
+        if self.best is not None and self.best.basis == "proved":
+            more = f" The best method here needs {_times(self.best.n_users / self.least)}."
+        elif self.best is not None:
+            more = " The number of the best method here is for people as they were simulated, and not for all."
         return (
             f"No method with this protection can do with fewer than {self.least:,} people, whoever invents it.{more} "
             f"This is about {self.least_for}."

@@ -181,9 +181,7 @@ def measure_of(task: Task, problem: Problem) -> str:
 
 
 def least_for_all(problem: Problem) -> int:
-    """Below it no method can do for all users; 2 where no such number is known, or labels are promised to be good."""
-    if dict(problem.values).get("eta") is not None:
-        return 2
+    """Below it no method can do for all users; 2 where no such number is known."""
     return max(2, bound_of(problem)[0] or 2)
 
 
@@ -276,10 +274,11 @@ def sample_size(task: Task, problem: Problem, method: str = "auto") -> SampleSiz
     if not named.kept(problem):
         raise TypeError(f"method={method!r} needs a promise of how users are: {named.needs(problem)}")
     numbers = figures(named, task, problem)
-    number = chosen(numbers, least_for_all(problem))
+    least = least_for_all(problem)
+    number = chosen(numbers, least)
     if number is None:
         raise BudgetError(f"method={method!r} cannot be planned here: {why_not(numbers)}")
-    return sized(task, problem, Way(named, numbers, number))
+    return sized(task, problem, Way(named, numbers, number, least))
 
 
 def sized(task: Task, problem: Problem, way: Way) -> SampleSize:
@@ -305,18 +304,24 @@ def sized(task: Task, problem: Problem, way: Way) -> SampleSize:
 
 
 class Way(NamedTuple):
-    """A method on a problem: its three numbers, and the one to take."""
+    """A method on a problem: its three numbers, the one to take, and below what no method can do."""
 
     method: Method
     numbers: tuple[Figure, Figure, Figure]
     number: tuple[int, Kind] | None
+    least: int
 
     @property
-    def expected(self) -> float:
-        """The users that it is expected to need: what was simulated without its error, or what is proved."""
+    def simulated(self) -> float:
+        """What was simulated, without its error, or what is proved."""
         _, proved, calibrated = self.numbers
         known = [number.value for number in (proved, calibrated) if number.value is not None]
         return min(known, default=math.inf)
+
+    @property
+    def expected(self) -> float:
+        """The users that it is expected to need, never fewer than are certified to be needed."""
+        return max(self.least, self.simulated)
 
     def may_be_taken(self, problem: Problem) -> bool:
         """Whether it protects users and what it needs is promised."""
@@ -328,7 +333,7 @@ def ways_of(task: Task, problem: Problem) -> list[Way]:
     found, least = [], least_for_all(problem)
     for method in task.methods:
         numbers = figures(method, task, problem)
-        found.append(Way(method, numbers, chosen(numbers, least)))
+        found.append(Way(method, numbers, chosen(numbers, least), least))
     return found
 
 
@@ -338,9 +343,12 @@ def fewest(ways: Sequence[Way], problem: Problem) -> Way | None:
     known = [way for way in ways if way.number is not None and way.may_be_taken(problem)]
     least = min((way.expected for way in known), default=math.inf)
     nearly = [way for way in known if way.expected <= EQUAL * least]
-    if not nearly:
+    free = [way for way in nearly if way.method.needs(problem) == "nothing"] or nearly
+    if not free:
         return None
-    return min(nearly, key=lambda way: (way.method.needs(problem) != "nothing", way.number or (0, "")))
+    # Of those that the bound makes equal, the one that was simulated with fewer.
+    fewer = EQUAL * min(way.simulated for way in free)
+    return min((way for way in free if way.simulated <= fewer), key=lambda way: chosen(way.numbers, 2) or (0, ""))
 
 
 def why_not(numbers: tuple[Figure, Figure, Figure]) -> str:

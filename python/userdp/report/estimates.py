@@ -231,8 +231,8 @@ class Comparison(Report):
     reason : str
         Why.
     least : int or None
-        A number of users with which no method keeps the accuracy for all users that `bound` is about. A calibrated
-        number, which is for users of one kind, may be below it.
+        A number of users with which no method keeps the accuracy for all users that `bound` is about. The calibrated
+        number of a row is for users of one kind, and may be below it; its ``users`` never is.
     bound : str
         What the least number is about, or why there is none.
     """
@@ -310,8 +310,9 @@ class Comparison(Report):
         )
 
     def _gap(self, line: Prediction) -> float | None:
-        """How many times the least number of users a method needs."""
-        return None if line.users is None or not self.least else line.users / self.least
+        """How many times the least number of users a method needs: for all users, as both are proved."""
+        proved = line.users is not None and line.users == line.proved
+        return line.users / self.least if proved and line.users is not None and self.least else None
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [asdict(line) | {"times_bound": self._gap(line)} for line in self.rows]

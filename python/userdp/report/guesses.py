@@ -62,6 +62,8 @@ class GuessReport(Report):
         For one run: of how many users coins were tossed. 0 otherwise.
     sides : int
         For samples: 1 when only one of the datasets was ever guessed, otherwise 2.
+    runs, raised : int
+        How often it was run, for training too, and in how many of these runs it raised.
     holds : bool or None
         False when the claim is refuted, and None otherwise: draws never show that a claim holds.
     verdict : Guesses
@@ -80,6 +82,8 @@ class GuessReport(Report):
     delta: Fraction
     canaries: int
     sides: int
+    runs: int
+    raised: int
     holds: bool | None
     verdict: Guesses
     estimate: Guesses
@@ -95,6 +99,8 @@ class GuessReport(Report):
         "delta": FRACTION,
         "canaries": COUNT,
         "sides": COUNT,
+        "runs": COUNT,
+        "raised": COUNT,
         "holds": optional(FLAG),
         "verdict": _GUESSES,
         "estimate": _GUESSES,
@@ -174,6 +180,7 @@ class GuessReport(Report):
             Fact("Claimed epsilon", *level_text(self.epsilon_level)),
             Fact("Claimed delta", *number_text(self.delta)),
             Fact("How it was run", how),
+            *([Fact("Runs that raised", f"{self.raised:,} of {self.runs:,}")] if self.raised else []),
             Fact("A coin chose", what),
             Fact("Guessed by", self.about),
         ]

@@ -7,10 +7,9 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
-from userdp.accounting import group_privacy, subsampling_population
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import nonzero_level, parse_delta, short_repr
-from userdp.item_to_user import plan_user_level
+from userdp.item_to_user import plan_user_level, trivial_users
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, counts_from
 
 
@@ -36,37 +35,38 @@ def _counted(find: Callable[[], int]) -> int:
 def _by_deletions(calibration: Any, problem: Problem) -> int:
     if not problem.delta:
         raise NotPlanned("delta must be > 0 for DelStab")
-    return _counted(
-        lambda: (
-            plan_user_level(
-                n_items=problem["n_records"],
-                item_epsilon=problem["item_epsilon"],
-                item_delta=problem["item_delta"],
-                m=problem.m,
-                epsilon=problem.epsilon,
-                delta=problem.delta,
-                calibration=calibration,
-                beta=Fraction(problem.beta),
-            ).n_users
+    made = []
+
+    def find() -> int:
+        made.append(plan_user_level(**_asked(problem), calibration=calibration, beta=Fraction(problem.beta)))
+        return made[0].n_users
+
+    users = _counted(find)
+    decided = made[0].kinds or 0
+    if decided < (users if problem["kinds"] is None else min(users, problem["kinds"])):
+        refusal = ", and is sure to refuse users who all differ" * made[0].sure_to_refuse
+        raise NotPlanned(
+            f"of the {users:,} users that would be enough, DelStab decides for {decided:,} kinds{refusal}; kinds= is "
+            "how many there can be"
         )
-    )
+    return users
+
+
+def _asked(problem: Problem) -> dict[str, Any]:
+    return {
+        "n_items": problem["n_records"],
+        "item_epsilon": problem["item_epsilon"],
+        "item_delta": problem["item_delta"],
+        "m": problem.m,
+        "epsilon": problem.epsilon,
+        "delta": problem.delta,
+    }
 
 
 @lru_cache(maxsize=1024)
 def _by_groups(problem: Problem) -> int:
     """A random subset of so many records that each has epsilon / m, and the group of a user's records epsilon."""
-    level = problem.epsilon if problem.m == 1 else Fraction(problem.rate) / problem.m
-    drawn = problem["n_records"]
-
-    def find() -> int:
-        return subsampling_population(problem["item_epsilon"], n_sampled=drawn, target=level, multiple_of=problem.m)
-
-    records = _counted(lambda: -(-find() // problem.m)) * problem.m
-    each = problem["item_delta"] * Fraction(drawn, records)
-    of_user = Fraction(group_privacy(level, each, problem.m).delta)
-    if of_user > problem.delta:
-        raise NotPlanned(f"the delta of a user would be {float(of_user):.3g}, above {float(problem.delta):.3g}")
-    return records // problem.m
+    return _counted(lambda: trivial_users(**_asked(problem)))
 
 
 def _one_record(problem: Problem) -> int:
@@ -82,6 +82,7 @@ FINITE = Task(
         Parameter("n_records", "how many records the record-level algorithm runs on", counts_from(1, 2**40)),
         Parameter("item_epsilon", "its epsilon, for one record", _item_epsilon),
         Parameter("item_delta", "its delta, for one record", _item_delta, Fraction(0)),
+        Parameter("kinds", "how many distinct people there can be; None where all may differ", counts_from(1), None),
     ),
     methods=(
         *(
