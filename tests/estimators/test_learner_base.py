@@ -27,22 +27,23 @@ from userdp.mechanisms.composed import run
 
 STUMPS = DecisionStumps(thresholds=[[1.5, 2.5], [0.0]])
 LEARNERS = [
-    RealizablePACClassifier(epsilon=1, concepts=STUMPS, m=3, alpha=0.3),
-    AgnosticPACClassifier(epsilon=1, concepts=STUMPS, m=3),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="pairwise"),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="surrogate", alpha=0.9),
+    RealizablePACClassifier(epsilon=1, concepts=STUMPS, m=3, alpha=0.3, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=STUMPS, m=3, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="pairwise", classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="surrogate", alpha=0.9, classes=(0, 1)),
     AgnosticPACClassifier(
         epsilon=1,
         concepts=PointFunctions(3),
         representation=HashedPointFunctions(3, alpha=0.9, beta=0.4, seed=bytes(32)),
         m=1,
         method="surrogate",
+        classes=(0, 1),
     ),
 ]
 LEARNERS += [
-    ThresholdClassifier(epsilon=1, domain_size=3, m=5),
-    ThresholdClassifier(epsilon=1, domain_size=3, m=3, method="median", alpha=0.9),
+    ThresholdClassifier(epsilon=1, domain_size=3, m=5, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=3, m=3, method="median", alpha=0.9, classes=(0, 1)),
 ]
 every = pytest.mark.parametrize(
     "learner", LEARNERS, ids=lambda learner: f"{type(learner).__name__}-{getattr(learner, 'method', 'any')}-{learner.m}"
@@ -371,7 +372,7 @@ def test_what_is_promised(options: Any, groups: Any, caveat: str | None) -> None
 
 
 def test_a_seed_repeats_a_fit_and_its_absence_does_not() -> None:
-    learner = RealizablePACClassifier(epsilon="0.001", concepts=Thresholds(2**12), m=3)
+    learner = RealizablePACClassifier(epsilon="0.001", concepts=Thresholds(2**12), m=3, classes=(0, 1))
     with pytest.warns(InsecureRandomnessWarning):
         seeded = {learner.set_params(random_state=5).fit(X, Y, groups=USERS).concept_ for _ in range(3)}
     assert len(seeded) == 1
@@ -402,7 +403,7 @@ def test_a_fit_draws_from_the_pmf() -> None:
 
     Fails by chance with probability at most 4 * 2 exp(-2 * 4000 * 0.045**2) < 1e-6 (Hoeffding).
     """
-    learner = AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5)
+    learner = AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5, classes=(0, 1))
     exact = pmf(learner)
     counts = Counter(draws(learner, 4000))
     assert all(abs(counts[u] / 4000 - float(exact[u])) < 0.045 for u in range(4))
@@ -426,10 +427,10 @@ def test_costs_are_those_of_the_sizes_that_there_are() -> None:
 
 
 def test_costs_are_known_before_there_are_data() -> None:
-    learner = ThresholdClassifier(epsilon="1/3", domain_size=8, m=2)
+    learner = ThresholdClassifier(epsilon="1/3", domain_size=8, m=2, classes=(0, 1))
     cost = learner.privacy_cost(n_users=3, n_features=1)
     assert (cost.epsilon, cost.delta, cost.rho) == (Fraction(1, 3), 0, None)
     fitted = learner.fit([[1], [2], [3]], [0, 1, 0], groups=[1, 2, 3])
     assert fitted.privacy_.cost == cost
     with pytest.raises(ValueError, match="epsilon"):
-        ThresholdClassifier(epsilon=0, domain_size=8, m=2).privacy_cost(n_users=3, n_features=1)
+        ThresholdClassifier(epsilon=0, domain_size=8, m=2, classes=(0, 1)).privacy_cost(n_users=3, n_features=1)

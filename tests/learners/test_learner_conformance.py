@@ -34,24 +34,35 @@ from userdp.stability import DecisionListQueries, MarginPerceptronQueries
 IGNORED = InsecureRandomnessWarning
 
 CLASSIFIERS = [
-    RealizablePACClassifier(epsilon=1, concepts=Thresholds(8)),
-    RealizablePACClassifier(epsilon=1, concepts=FiniteClass([[0, 1], [1, 0], [1, 1]])),
-    AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]])),
-    ThresholdClassifier(epsilon=1, domain_size=8),
-    ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, exact_integers=True),
-    ThresholdClassifier(epsilon=1, domain_size=8, method="median"),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
-    AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"),
-    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(8)),
-    CorrelatedSamplingClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), model="central-pure"),
-    CorrelatedSamplingClassifier(epsilon=1, concepts=Thresholds(8), model="local"),
-    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(4), model="shuffle"),
-    StatisticalQueryClassifier(epsilon=1, delta=1e-3, algorithm=DecisionListQueries(1, alpha=0.3, tolerance=0.1)),
-    StatisticalQueryClassifier(
-        epsilon=1, algorithm=MarginPerceptronQueries(1, margin=0.3, alpha=0.3, max_rounds=2), model="central-pure"
+    RealizablePACClassifier(epsilon=1, concepts=Thresholds(8), classes=(0, 1)),
+    RealizablePACClassifier(epsilon=1, concepts=FiniteClass([[0, 1], [1, 0], [1, 1]]), classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=8, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, exact_integers=True, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=8, method="median", classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise", classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate", classes=(0, 1)),
+    AgnosticPACClassifier(
+        epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate", classes=(0, 1)
     ),
-    StatisticalQueryClassifier(epsilon=1, algorithm=DecisionListQueries(1, alpha=0.3, length=1), model="local"),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(8), classes=(0, 1)),
+    CorrelatedSamplingClassifier(
+        epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), model="central-pure", classes=(0, 1)
+    ),
+    CorrelatedSamplingClassifier(epsilon=1, concepts=Thresholds(8), model="local", classes=(0, 1)),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(4), model="shuffle", classes=(0, 1)),
+    StatisticalQueryClassifier(
+        epsilon=1, delta=1e-3, algorithm=DecisionListQueries(1, alpha=0.3, tolerance=0.1), classes=(0, 1)
+    ),
+    StatisticalQueryClassifier(
+        epsilon=1,
+        algorithm=MarginPerceptronQueries(1, margin=0.3, alpha=0.3, max_rounds=2),
+        model="central-pure",
+        classes=(0, 1),
+    ),
+    StatisticalQueryClassifier(
+        epsilon=1, algorithm=DecisionListQueries(1, alpha=0.3, length=1), model="local", classes=(0, 1)
+    ),
 ]
 
 MISSING = "groups is missing"
