@@ -118,7 +118,7 @@ def test_enrolled_users_without_rows_count(learner: Any) -> None:
     ("groups", "options", "error", "message"),
     [
         (None, {}, ValueError, "groups is missing"),
-        (USERS, {"m": None}, ValueError, "m must be the public number of rows"),
+        (USERS, {"m": None}, ValueError, "^m, the public number of rows .* must be given"),
         (USERS[:-1], {}, ValueError, "groups has 11 user ids for 12 rows"),
         (USERS[:, None], {}, ValueError, r"one user id for each row; got the shape \(12, 1\)"),
         (np.zeros(12, dtype=int), {}, ValueError, "at least 2 users are needed .*; got 1"),
@@ -171,6 +171,12 @@ def planned(learner: Any, values: Any = X) -> Any:
 # --- private values never raise
 
 
+def without(learner: Any, rows: Any) -> list[Fraction]:
+    """The distribution where some rows were never given."""
+    listed = type(learner)(**{**learner.get_params(deep=False), "enrolled": range(5)})
+    return pmf(listed, *(np.delete(each, rows, axis=0) for each in (X, Y, USERS)))
+
+
 def replaced(values: Any, rows: Any, bad: Any) -> Any:
     array = np.array(values, dtype=object if isinstance(bad, (str, type(None))) else float)
     array[rows] = bad
@@ -178,18 +184,18 @@ def replaced(values: Any, rows: Any, bad: Any) -> Any:
 
 
 @every
-def test_labels_outside_the_classes_count_as_the_first(learner: Any) -> None:
+def test_rows_with_labels_outside_the_classes_do_not_count(learner: Any) -> None:
     rows = np.flatnonzero(USERS == 1)
-    wanted = pmf(learner, y=replaced(Y, rows, 0))
+    wanted = without(learner, rows)
     for bad in (math.nan, 7, -1, 0.5, math.inf, "yes", None):
         assert pmf(learner, y=replaced(Y, rows, bad)) == wanted, bad
 
 
 @every
-def test_labels_of_another_kind_count_as_the_first(learner: Any) -> None:
+def test_rows_with_labels_of_another_kind_do_not_count(learner: Any) -> None:
     words = np.array(["no", "yes"])[Y]
-    assert pmf(learner, y=words.tolist()) == pmf(learner, y=words.astype(object)) == pmf(learner, y=np.zeros(12))
-    assert pmf(learner, y=words) == pmf(learner, y=np.zeros(12))
+    nobody = without(learner, np.arange(12))
+    assert pmf(learner, y=words.tolist()) == pmf(learner, y=words.astype(object)) == pmf(learner, y=words) == nobody
     assert pmf(learner, y=Y.astype(str)) == pmf(learner, y=Y + 0j) == pmf(learner)
 
 
@@ -234,7 +240,7 @@ def test_what_is_no_number_is_as_a_missing_value(learner: Any, bad: Any) -> None
         assert pmf(learner, np.array(first.tolist())) == wanted
     labels = Y.astype(object)
     labels[row] = bad
-    assert pmf(learner, y=labels) == pmf(learner, y=replaced(Y, row, 0))
+    assert pmf(learner, y=labels) == without(learner, [row])
     fitted = type(learner)(**learner.get_params(deep=False)).fit(first, labels, groups=USERS)
     assert np.array_equal(fitted.predict(first), fitted.predict(missing))
 
@@ -252,7 +258,7 @@ def test_no_warnings_tell_of_values() -> None:
     pmf(LEARNERS[0], odd)
     labels = Y.astype(object)
     labels[row] = np.ones((2, 2))
-    assert pmf(LEARNERS[0], y=labels) == pmf(LEARNERS[0], y=replaced(Y, row, 0))
+    assert pmf(LEARNERS[0], y=labels) == without(LEARNERS[0], [row])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])

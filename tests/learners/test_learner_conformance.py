@@ -70,13 +70,13 @@ MISSING = "groups is missing"
 DIFFERENT = {
     "check_classifier_data_not_an_array": "containers of unknown kinds are refused before a value is looked at",
     "check_classifiers_classes": "classes_ are the public classes, not the labels found in y",
-    "check_classifiers_regression_target": "whether labels are among the classes is private; others count as the first",
-    "check_classifier_not_supporting_multiclass": "how many labels there are is private; others count as the first",
+    "check_classifiers_regression_target": "whether labels are among the classes is private; others do not count",
+    "check_classifier_not_supporting_multiclass": "how many labels there are is private; others do not count",
     "check_classifiers_train": "a list of rows counts by the columns that are read, unless n_features says how many",
     "check_complex_data": "one complex number makes complex ones of a whole array; what is no real number is missing",
     "check_dtype_object": "what is no number is no error, as a missing value is none",
     "check_estimators_nan_inf": "a missing value of a user is no error but a public default",
-    "check_supervised_y_no_nan": "a missing label of a user is no error but the first class",
+    "check_supervised_y_no_nan": "a missing label of a user is no error: the row does not count",
 }
 """Checks that fail with public classes and on_invalid="clamp", and why they must."""
 
