@@ -579,9 +579,9 @@ class CombinedMean(MeanMethod):
         return self.planned[0] if self.worth_it else self._whole_error
 
     def expected_error(self) -> float:
-        """The same, of the two ways in which a run may end: the tests may refuse users who are all near."""
-        alarm = false_alarm(self.problem.dimension)
-        return math.hypot(self.predicted_error() * math.sqrt(1 - alarm), self._whole_error * math.sqrt(alarm))
+        """Of users as near as was hinted, with what it costs that tests refuse some of those."""
+        hinted, alarm = replace(self, hint=_hint(self.problem)), false_alarm(self.problem.dimension)
+        return math.hypot(hinted.planned[0] * math.sqrt(1 - alarm), self._whole_error * math.sqrt(alarm))
 
     def budget(self) -> Budget:
         d = self.problem.dimension

@@ -72,19 +72,22 @@ class WinsorizedMean(UserLevelEstimator):
     of integers to a sum, whose length is bounded in integers; sensitivity, budget split and proof of each method are in
     docs/proofs/iterated_mean.md and docs/proofs/winsorized_mean.md.
 
-    *Defaults promise nothing.* Without `user_std` and `homogeneous`, nobody is clipped inside the public bounds: the
-    mean has noise for the whole range, and no bias. That is the best that can be had in one column without a promise:
-    whoever adds less noise where users agree is further off where a few of them do not (docs/means.md).
+    *Defaults promise nothing.* With delta = 0 or fewer than 17 columns nobody is clipped inside the bounds: the mean
+    has noise for the whole range, and no bias. That is the best that can be had in one column without a promise:
+    whoever adds less noise where users agree is further off where a few of them do not (docs/means.md). From 17 columns
+    on users may be clipped, only after a released test says that it moves the mean by little; `clipped_` says whether
+    it was done, `worst_error_` and `interval` include what it can have moved, and method="gaussian" never clips.
 
-    *Many columns.* With a delta, from about 17 columns on and with users enough, "auto" is "tested": it finds out, with
-    a part of the budget, where users are, and clips them only if released tests say that this moves the mean by little.
-    m and `user_std` are hints for it and no promises: with a wrong one the error is at most about a third larger than
-    that of noise for the whole range (docs/mean_error.md).
+    *Many columns.* That is "tested", with a delta and users enough: it finds out, with a part of the budget, where
+    users are. m and `user_std` are hints for it and no promises, and may be missing: with a wrong one the error is at
+    most about a third larger than that of noise for the whole range (docs/mean_error.md). In few columns its tests may
+    refuse users who are all near, by noise alone: with probability .136, .101, .063, .029, .008 in 1, 2, 4, 8, 16.
 
-    *Methods.* "gaussian" and "laplace" have noise for the whole range; "auto" takes the lesser. With a promise, "auto"
-    may take "iterated", which clips to smaller and smaller balls around the last released center, where its worst error
-    under the promise is smaller. "practical" finds a range first and then adds noise for that range; "paper" does so
-    with the constants that LSAKKMS21 proves.
+    *Methods.* "gaussian" and "laplace" have noise for the whole range; "auto" takes the lesser. "iterated" clips to
+    smaller and smaller balls around the last released center. Under a promise "auto" takes the least error to expect of
+    these and "tested", in which "iterated" is never worse than noise for the whole range, as far as the promise is
+    true. "practical" finds a range first and then adds noise for that range; "paper" does so with the constants that
+    LSAKKMS21 proves.
 
     *What counts.* A record is clamped to the bounds; what is no number counts as the middle of them. So do users of
     `enrolled` without rows.

@@ -22,7 +22,16 @@ import numpy as np
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
-from userdp.means.accuracy import PLANNING_NODES, ROUNDING, Accuracy, ClippingBias, NoiseTerm, PromisedBias, UnknownBias
+from userdp.means.accuracy import (
+    NODES,
+    PLANNING_NODES,
+    ROUNDING,
+    Accuracy,
+    ClippingBias,
+    NoiseTerm,
+    PromisedBias,
+    UnknownBias,
+)
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
 from userdp.means.problem import MAX_RESOLUTION, Floats, MeanMethod, MeanProblem, laplace_noise
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -414,7 +423,7 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
         wholes = (IteratedMean("iterated", problem, noise, one_round(problem.ball, noise.size())) for noise in noises)
         most = min(wholes, key=lambda plan: plan.predicted_error()).accuracy().worst(problem.dimension)
         for plan in plans:
-            if plan.accuracy().worst(problem.dimension) <= most:
+            if all(plan.accuracy().worst(problem.dimension, nodes) <= most for nodes in (PLANNING_NODES, NODES)):
                 return plan
     return min(plans, key=lambda plan: plan.accuracy().worst(problem.dimension, PLANNING_NODES))
 

@@ -61,7 +61,7 @@ def choose(problem: MeanProblem) -> MeanMethod:
         if problem.delta or problem.part is not None:
             with suppress(ValueError):  # as in `whole_range`
                 tested = CombinedMean.of(problem)
-                if tested.hint is not None and tested.worth_it:  # otherwise the promise says nothing of its error
+                if tested.worth_it:
                     plans.append((tested.expected_error(), tested))
         _, best = min(plans, key=lambda plan: plan[0])
         if best is not whole:
