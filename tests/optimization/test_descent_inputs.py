@@ -85,6 +85,7 @@ def test_a_start_on_the_edge_is_in_the_constraint() -> None:
         (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 5e-324)), "target_bounds"),
         (
             WinsorizedGradientDescent(
+                m=2,
                 epsilon=1,
                 loss=LogisticLoss(),
                 constraint=L2Ball(1),

@@ -166,7 +166,7 @@ class LinearModel(PublicRandomEstimator):
     fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
 
     def _lacking(self, grouped: bool) -> dict[str, str]:
-        facts = super()._lacking(grouped and self.solver in DESCENTS)
+        facts = super()._lacking(grouped and self.solver in tuple(DESCENTS))
         if self.max_feature_norm is None and self.feature_bounds is None:
             facts["feature_bounds or max_feature_norm"] = "the range of every column or the largest L2 norm of a row"
         return facts
