@@ -78,12 +78,12 @@ def to_expect(method: Any, d: int) -> float:
 
 
 def test_a_true_promise_never_costs() -> None:
-    """Of 300 random problems: the error to expect is never above that of the same problem without a promise.
+    """Of 80 random problems (300 were run once): the error to expect is never above that of the same problem without a promise.
 
     Nor is what clipping may do, which the promise bounds, worse than noise for the whole range.
     """
     rng, names = np.random.default_rng(5), dict[str, int]()
-    for _ in range(300):
+    for _ in range(80):
         d, n = int(2 ** rng.uniform(0, 8)), int(10 ** rng.uniform(2, 5))
         spread = math.sqrt(d) * float(10 ** rng.uniform(-3, 0))
         promised = problem(
@@ -100,7 +100,7 @@ def test_a_true_promise_never_costs() -> None:
             assert chosen.accuracy().worst(d) <= whole_range(promised).accuracy().worst(d) * (1 + 1e-9)
         names[chosen.name] = names.get(chosen.name, 0) + 1
     assert {"iterated", "tested", "laplace", "gaussian"} <= set(names)
-    assert min(names.values()) >= 10
+    assert min(names.values()) >= 3
 
 
 @pytest.mark.parametrize(
