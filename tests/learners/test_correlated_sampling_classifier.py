@@ -39,6 +39,7 @@ def classifier(model: str, **changes: Any) -> CorrelatedSamplingClassifier:
         "m": 1,
         "gamma": 3,
         "public_seed": SEED.hex,
+        "classes": (0, 1),
     }
     return CorrelatedSamplingClassifier(model=model, **{"delta": DELTA.get(model, 1e-2), **arguments, **changes})
 
@@ -310,7 +311,7 @@ def test_a_representation_is_voted_for_instead_of_the_class() -> None:
         ),
         ({"stable_learner": RepresentationLearner(Thresholds(8), gamma=1)}, "gamma is for the default learner"),
         ({"representation": PointFunctions(5)}, "over as many points"),
-        ({"m": None}, "m must be"),
+        ({"m": None}, "m, the public number of rows .* must be given"),
     ],
 )
 def test_bad_parameters_are_named(changes: dict[str, Any], message: str) -> None:

@@ -22,7 +22,7 @@ from userdp.exceptions import InsecureRandomnessWarning
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
 from userdp.optimization.linear_models import DESCENTS
 
-CLASSIFIER = UserLevelLogisticRegression(epsilon=1, max_feature_norm=5.0)
+CLASSIFIER = UserLevelLogisticRegression(epsilon=1, max_feature_norm=5.0, classes=(0, 1))
 REGRESSOR = UserLevelLinearRegression(epsilon=1, feature_bounds=(-5, 5), target_bounds=(-100, 100))
 
 
@@ -170,7 +170,9 @@ def test_cross_validation_is_about_users_or_fails(model: Any) -> None:
 @pytest.mark.parametrize("solver", sorted(DESCENTS))
 def test_every_solver(solver: str) -> None:
     X, y, users = people()
-    model = UserLevelLogisticRegression(epsilon=1, m=4, feature_bounds=([0, -1], [10, 0]), solver=solver)
+    model = UserLevelLogisticRegression(
+        epsilon=1, m=4, feature_bounds=([0, -1], [10, 0]), solver=solver, classes=(0, 1)
+    )
     model = model.fit(X, (y > 19).astype(int), groups=users)
     assert np.all(np.isfinite(model.coef_))
     assert model.privacy_.epsilon == 1
@@ -179,8 +181,8 @@ def test_every_solver(solver: str) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"max_feature_norm": None}, ValueError, "exactly one of max_feature_norm"),
-        ({"feature_bounds": (0, 1)}, ValueError, "exactly one of max_feature_norm"),
+        ({"max_feature_norm": None}, ValueError, r"^feature_bounds or max_feature_norm, .* must be given"),
+        ({"feature_bounds": (0, 1)}, ValueError, "only one of max_feature_norm"),
         ({"max_feature_norm": 0.0}, ValueError, "max_feature_norm must be > 0"),
         ({"max_feature_norm": None, "feature_bounds": 3}, TypeError, "feature_bounds"),
         ({"max_feature_norm": None, "feature_bounds": (1, 1)}, ValueError, "low < high"),
@@ -200,7 +202,7 @@ def test_every_solver(solver: str) -> None:
 @pytest.mark.parametrize("kind", [UserLevelLogisticRegression, UserLevelLinearRegression])
 def test_refused(kind: Any, given: dict[str, Any], error: type[Exception], words: str) -> None:
     X, y, users = people(10)
-    extra = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {}
+    extra = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {"classes": (0, 1)}
     model = kind(**{"epsilon": 1, "max_feature_norm": 1.0, "m": 4, **extra, **given})
     with pytest.raises(error, match=words):
         model.fit(X, (y > 19).astype(int), groups=users)
