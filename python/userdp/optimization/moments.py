@@ -537,4 +537,3 @@ def regularizer(problem: MomentProblem, scale: Floats) -> Floats:
     """The matrix of the public regularizer, for theta in units: features in units of bounds, the constant as it is."""
     strength = problem.regularization / scale[: problem.n_features] ** 2
     return np.diag([*strength, *[problem.regularization] * problem.fit_intercept])
-
