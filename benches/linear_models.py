@@ -234,7 +234,7 @@ def main() -> None:
         speed()
         return
     if options.targets:
-        targets(1 if options.quick else 4)
+        targets(1 if options.quick else 12)
         return
     repeats = 2 if options.quick else 10
     if options.rare:

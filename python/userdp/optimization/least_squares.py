@@ -245,7 +245,7 @@ class MomentRegression:
         self, verdict: Verdict, equations: NormalEquations, squares: float | None, units: Any, index: int
     ) -> Iterator[str]:
         """What is to be said of noise and of cutting."""
-        noise, found = equations.of_predictions()
+        noise, found = equations.of_predictions(constant=self.problem.fit_intercept)
         if verdict.refused and squares is not None and noise > UNCUT * math.sqrt(max(squares, 0.0)):
             yield (
                 "targets far out are too many to be cut and too few to be seen, so that noise is for the whole range "
