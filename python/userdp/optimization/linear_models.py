@@ -463,6 +463,12 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         doc="(low, high): targets are clamped to these public numbers. Units of targets are half their range.",
     )
 
+    @property
+    def released(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The fitted attributes that are outputs of the mechanism: more of them with the default solver."""
+        of_noise = ("residual_std_", "coef_noise_", "estimates_", "clipping_", "looks_", "refused_", "notes_")
+        return super().released if self.solver in DESCENTS else (*super().released, *of_noise)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.clip != "tested" and self.solver in DESCENTS:
