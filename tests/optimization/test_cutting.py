@@ -370,8 +370,8 @@ def test_skewed_targets_keep_their_slope() -> None:
 def test_minorities_built_against_it_cost_little_more_than_never_cutting(worth: float) -> None:
     """Errors of predictions are at most 1.8 times those of never cutting, and 4.5 times by 16 runs of each.
 
-    Were the true ratio 1.65, the bound for the mean product, squares of 32 normal numbers each would be so far apart once
-    in 10^7.
+    Were the true ratio 1.65, the bound for the mean product, sums of 32 squares of normal numbers would be so far apart
+    once in 10^7.
     """
     rng = np.random.default_rng(9)
     X = rng.uniform(-1, 1, size=(20_000, 1))
@@ -441,7 +441,7 @@ def test_what_a_fit_says() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_far_out_in_a_feature_do_not_bend_the_line(seed: int) -> None:
-    """.8 % of the rows far out, targets follow the feature everywhere: clamped rows would bend slopes by 1 / (4 scales).
+    """.8 % of the rows far out, targets follow the feature everywhere: clamped, they bend the slope far off.
 
     With fixed draws. The slope is right, or about 0 where so few rows are not told from noise.
     """
