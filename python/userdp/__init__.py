@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from userdp.exceptions import (
         BudgetError,
         InsecureRandomnessWarning,
+        NoisyFitWarning,
         NotDeterministicError,
         PrivacyBudgetError,
         SureRefusalWarning,
@@ -78,8 +79,8 @@ _NAMES = {
     "delstab": "BOTTOM DelStab",
     "divergence": "hockey_stick is_indistinguishable",
     "exact": "Bounds LogRatio Pmf exact_pmf",
-    "exceptions": "BudgetError InsecureRandomnessWarning NotDeterministicError PrivacyBudgetError SureRefusalWarning "
-    "TooFewUsersWarning",
+    "exceptions": "BudgetError InsecureRandomnessWarning NoisyFitWarning NotDeterministicError PrivacyBudgetError "
+    "SureRefusalWarning TooFewUsersWarning",
     "item_to_user": "audit_perfect_generalization",
     "lddp": "LDDPResult PairwiseResult check_lddp pairwise_indistinguishable pairwise_max_divergence",
     "mechanisms": "TruncatedDiscreteLaplace",
@@ -120,6 +121,7 @@ __all__ = [
     "InsecureRandomnessWarning",
     "LDDPResult",
     "LogRatio",
+    "NoisyFitWarning",
     "NotDeterministicError",
     "PairwiseResult",
     "Pmf",
@@ -127,7 +129,7 @@ __all__ = [
     "SummedScoreEM",
     "SureRefusalWarning",
     "SymmetricAlgorithm",
-    "TooFewUsersWarning",
+    "SureRefusalWarning TooFewUsersWarning",
     "TruncatedDiscreteLaplace",
     "audit_dataset",
     "audit_item_level",

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BudgetError",
     "InsecureRandomnessWarning",
+    "NoisyFitWarning",
     "NotDeterministicError",
     "PrivacyBudgetError",
     "SureRefusalWarning",
@@ -18,6 +19,13 @@ class BudgetError(ValueError):
 
 class InsecureRandomnessWarning(UserWarning):
     """Draws are reproducible from an integer ``random_state``: for tests, and private for nobody."""
+
+
+class NoisyFitWarning(UserWarning):
+    """What was released says that a fit may be noise, or misses something; the message says what, and what helps.
+
+    It comes after the fit, and is a function of released numbers and public ones: it tells nothing more.
+    """
 
 
 class NotDeterministicError(ValueError):

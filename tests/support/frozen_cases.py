@@ -124,6 +124,8 @@ def plain(value: Any) -> Any:
         return value.hex()
     if isinstance(value, (Fraction, LogRatio)):
         return str(value)
+    if hasattr(value, "_arguments"):
+        return plain(value._arguments())
     if isinstance(value, bytes):
         return value.hex() if len(value) < 100 else digest(value.hex())
     if isinstance(value, Mapping):

@@ -103,7 +103,7 @@ class PreconditionedRegression:
         self.moments = SecondMoments(problem, radius=self.parts["radius"], moments=self.parts["moments"])
         candidates = 2 * math.sqrt(problem.dimension) * np.exp2(-np.arange(CLIP_STEPS)[::-1] / 4)
         epsilon = self.parts["clip"].search_epsilon()
-        self.clip = QuantileSearch(problem.n_users, candidates, WITHIN_CLIP, epsilon, 1.0)
+        self.clip = QuantileSearch(problem.n_users, candidates, math.ceil(WITHIN_CLIP * problem.n_users), epsilon, 1.0)
 
     def budget(self) -> Budget:
         """What a fit costs, and on what it is spent."""
@@ -128,19 +128,18 @@ class PreconditionedRegression:
 
     def program(self, rows: JointRows) -> AdaptiveMechanism:
         """What is drawn; the outcome is a transcript of integers."""
-        intercept = self.problem.fit_intercept
         origin = np.zeros(self.problem.dimension)
 
         def transcript(draw: Sampler) -> Hashable:
             units = self.search.drawn(rows, draw)
-            measured = rows.in_units(*self.search.units(units))
+            measured = self.search.in_units(units, rows)
             moments = self.moments.drawn(measured, draw)
             whitening, _ = self.whitening(units, moments)
 
             def gradients(theta: Floats) -> Any:
-                return measured.gradients(whitening @ theta, whitening.T, loss="logistic", intercept=intercept)
+                return measured.gradients(whitening @ theta, whitening.T, loss="logistic")
 
-            index = self.clip.drawn(gradients(origin).counts_within(origin, self.clip.candidates), draw)
+            index = self.clip.drawn(gradients(origin).filled().counts_within(origin, self.clip.candidates), draw)
             clip = self.clipping(index)
             descent = _Descent(self, units, moments, index)
             sums = []
