@@ -19,6 +19,7 @@ pub mod moments;
 pub mod norm;
 pub mod rotated;
 pub mod rows;
+pub mod whitened;
 pub mod winsorize;
 pub mod within;
 

@@ -176,7 +176,7 @@ fn add_scaled_body(sums: &mut [f64], x: &[f64], factor: f64) {
 
 dispatched! {
     /// Adds a vector times a number.
-    fn add_scaled(sums: &mut [f64], x: &[f64], factor: f64)
+    pub(super) fn add_scaled(sums: &mut [f64], x: &[f64], factor: f64)
         = add_scaled_body(sums, x, factor),
           add_scaled_body(sums, x, factor),
           add_scaled_body(sums, x, factor);
