@@ -41,7 +41,7 @@ def measure(rows: int, users: int) -> dict[str, float]:
     from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 
     m = rows // users
-    learner = ThresholdClassifier(epsilon=1, domain_size=DOMAIN, m=m, exact_integers=True)
+    learner = ThresholdClassifier(epsilon=1, domain_size=DOMAIN, m=m, exact_integers=True, classes=(0, 1))
     # What is imported and started at the first call, on a few users.
     few = people(1000, 100)
     learner.fit(few[0], few[1], groups=few[2])

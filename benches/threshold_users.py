@@ -81,7 +81,7 @@ def succeeds(cell: Cell, m: int, n: int, rng: np.random.Generator) -> bool:
     places, masses, cut = task(*cell, rng)
     drawn = rng.choice(len(places), size=n * m, p=masses / masses.sum())
     labels = (drawn >= cut) ^ (rng.random(n * m) < cell.noise)
-    learner = ThresholdClassifier(epsilon=1, domain_size=POINTS, m=m)
+    learner = ThresholdClassifier(epsilon=1, domain_size=POINTS, m=m, classes=(0, 1))
     learner.fit(places[drawn][:, None], labels.astype(np.int8), groups=np.repeat(np.arange(n), m))
     # Examples up to the threshold are called 0; those between it and the right place are wrong.
     found = int(np.searchsorted(places, learner.threshold_, side="right"))

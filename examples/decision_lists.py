@@ -44,7 +44,9 @@ def main() -> None:
 
     X, y = sample(np.random.default_rng(), PEOPLE * ROWS)
     ids = np.repeat(np.arange(PEOPLE), ROWS)
-    model = StatisticalQueryClassifier(epsilon=EPSILON, delta=DELTA, algorithm=lists, m=ROWS, public_seed=seed)
+    model = StatisticalQueryClassifier(
+        epsilon=EPSILON, delta=DELTA, algorithm=lists, m=ROWS, public_seed=seed, classes=(0, 1)
+    )
     model.fit(X, y, groups=ids)
     print(f"\n{PEOPLE} users voted, and what was selected is:\n  {model.describe()}")
     X, y = sample(np.random.default_rng(), 10_000)

@@ -45,10 +45,16 @@ def people(question: str, first: int) -> Arrays:
 
 def learners(epsilon: float) -> Iterator[tuple[str, Any]]:
     """What can be fitted: the budget is for a man, the eight rows of a man count."""
-    yield "threshold on experience", ThresholdClassifier(epsilon=epsilon, domain_size=EXPERIENCE[-1], m=YEARS)
-    yield "threshold on schooling", ThresholdClassifier(epsilon=epsilon, domain_size=SCHOOLING[-1], m=YEARS, feature=1)
+    yield (
+        "threshold on experience",
+        ThresholdClassifier(epsilon=epsilon, domain_size=EXPERIENCE[-1], m=YEARS, classes=(0, 1)),
+    )
+    yield (
+        "threshold on schooling",
+        ThresholdClassifier(epsilon=epsilon, domain_size=SCHOOLING[-1], m=YEARS, feature=1, classes=(0, 1)),
+    )
     stumps = DecisionStumps(thresholds=[EXPERIENCE, SCHOOLING])
-    yield "stump on either", AgnosticPACClassifier(epsilon=epsilon, concepts=stumps, m=YEARS)
+    yield "stump on either", AgnosticPACClassifier(epsilon=epsilon, concepts=stumps, m=YEARS, classes=(0, 1))
 
 
 def best_accuracy(learning: Arrays, measuring: Arrays, columns: dict[int, range], signs: tuple[bool, ...]) -> float:
@@ -91,7 +97,9 @@ def main() -> None:
     for question in QUESTIONS:
         compare(question)
     X, y, ids = people(QUESTIONS[1], 0)
-    released = ThresholdClassifier(epsilon=1, domain_size=SCHOOLING[-1], m=YEARS, feature=1).fit(X, y, groups=ids)
+    released = ThresholdClassifier(epsilon=1, domain_size=SCHOOLING[-1], m=YEARS, feature=1, classes=(0, 1)).fit(
+        X, y, groups=ids
+    )
     print(f"\nOne release at epsilon = 1: {QUESTIONS[1]} if schooling > {released.threshold_} years")
     print(f"Spent: {', '.join(f'{float(part):g} on {what}' for what, part in released.privacy_.budget.items())}")
 

@@ -42,7 +42,14 @@ TEXTS = [
 ]
 
 
-NOBODY = pmf((0, 1), np.zeros(6))
+NOBODY = ThresholdClassifier(epsilon=1, domain_size=6, m=2, classes=(0, 1), enrolled=range(3)).output_distribution(
+    np.zeros((0, 1)), [], groups=[]
+)
+"""None of the rows counts."""
+ONES = ThresholdClassifier(epsilon=1, domain_size=6, m=2, classes=(1, 2), enrolled=range(3)).output_distribution(
+    X[CODES == 1], np.ones(4), groups=USERS[CODES == 1]
+)
+"""Rows of label 1 count, and for the first class."""
 
 
 @pytest.mark.parametrize("on_invalid", ["clamp", "raise"])
@@ -51,6 +58,7 @@ def test_numbers_are_the_texts_that_say_them(y: Any, on_invalid: str) -> None:
     for classes in ((0, 1), (False, True), (0.0, 1.0), ("0", "1"), (b"0", b"1"), ("00", "1.0"), ("false", "TRUE")):
         assert pmf(classes, y, on_invalid=on_invalid) == WANTED
     assert pmf(("no", "yes"), y) == NOBODY
+    assert pmf((1, 2), y) == ONES
 
 
 @pytest.mark.parametrize("y", TEXTS, ids=lambda y: str(y.dtype))
@@ -77,11 +85,11 @@ def test_declared_types_that_hold_no_label_are_refused() -> None:
 
 
 @pytest.mark.parametrize("container", [list, lambda y: np.array(y, dtype=object), lambda y: pd.Series(y, dtype=object)])
-def test_objects_hold_anything_and_what_is_no_class_is_the_first(container: Any) -> None:
+def test_objects_hold_anything_and_what_is_no_class_does_not_count(container: Any) -> None:
     assert pmf(("no", "yes"), container(WORDS.tolist())) == WANTED
     assert pmf((0, 1), container(CODES.tolist())) == WANTED
     for odd in (0, None, b"no", "No", float("nan"), object(), "maybe", ("yes", "yes")):
-        assert pmf(("no", "yes"), container([word if word == "yes" else odd for word in WORDS.tolist()])) == WANTED
+        assert pmf(("yes", "other"), container([word if word == "yes" else odd for word in WORDS.tolist()])) == ONES
     for one in (1, True, 1.0, "1", "01", b"1", np.int8(1)):
         assert pmf((0, 1), container([one if code else 0 for code in CODES.tolist()])) == WANTED
     assert pmf((0, 1), container(WORDS.tolist())) == NOBODY

@@ -27,22 +27,23 @@ from userdp.mechanisms.composed import run
 
 STUMPS = DecisionStumps(thresholds=[[1.5, 2.5], [0.0]])
 LEARNERS = [
-    RealizablePACClassifier(epsilon=1, concepts=STUMPS, m=3, alpha=0.3),
-    AgnosticPACClassifier(epsilon=1, concepts=STUMPS, m=3),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="pairwise"),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="surrogate", alpha=0.9),
+    RealizablePACClassifier(epsilon=1, concepts=STUMPS, m=3, alpha=0.3, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=STUMPS, m=3, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="pairwise", classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=3, method="surrogate", alpha=0.9, classes=(0, 1)),
     AgnosticPACClassifier(
         epsilon=1,
         concepts=PointFunctions(3),
         representation=HashedPointFunctions(3, alpha=0.9, beta=0.4, seed=bytes(32)),
         m=1,
         method="surrogate",
+        classes=(0, 1),
     ),
 ]
 LEARNERS += [
-    ThresholdClassifier(epsilon=1, domain_size=3, m=5),
-    ThresholdClassifier(epsilon=1, domain_size=3, m=3, method="median", alpha=0.9),
+    ThresholdClassifier(epsilon=1, domain_size=3, m=5, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=3, m=3, method="median", alpha=0.9, classes=(0, 1)),
 ]
 every = pytest.mark.parametrize(
     "learner", LEARNERS, ids=lambda learner: f"{type(learner).__name__}-{getattr(learner, 'method', 'any')}-{learner.m}"
@@ -117,7 +118,7 @@ def test_enrolled_users_without_rows_count(learner: Any) -> None:
     ("groups", "options", "error", "message"),
     [
         (None, {}, ValueError, "groups is missing"),
-        (USERS, {"m": None}, ValueError, "m must be the public number of rows"),
+        (USERS, {"m": None}, ValueError, "^m, the public number of rows .* must be given"),
         (USERS[:-1], {}, ValueError, "groups has 11 user ids for 12 rows"),
         (USERS[:, None], {}, ValueError, r"one user id for each row; got the shape \(12, 1\)"),
         (np.zeros(12, dtype=int), {}, ValueError, "at least 2 users are needed .*; got 1"),
@@ -170,6 +171,12 @@ def planned(learner: Any, values: Any = X) -> Any:
 # --- private values never raise
 
 
+def without(learner: Any, rows: Any) -> list[Fraction]:
+    """The distribution where some rows were never given."""
+    listed = type(learner)(**{**learner.get_params(deep=False), "enrolled": range(5)})
+    return pmf(listed, *(np.delete(each, rows, axis=0) for each in (X, Y, USERS)))
+
+
 def replaced(values: Any, rows: Any, bad: Any) -> Any:
     array = np.array(values, dtype=object if isinstance(bad, (str, type(None))) else float)
     array[rows] = bad
@@ -177,18 +184,18 @@ def replaced(values: Any, rows: Any, bad: Any) -> Any:
 
 
 @every
-def test_labels_outside_the_classes_count_as_the_first(learner: Any) -> None:
+def test_rows_with_labels_outside_the_classes_do_not_count(learner: Any) -> None:
     rows = np.flatnonzero(USERS == 1)
-    wanted = pmf(learner, y=replaced(Y, rows, 0))
+    wanted = without(learner, rows)
     for bad in (math.nan, 7, -1, 0.5, math.inf, "yes", None):
         assert pmf(learner, y=replaced(Y, rows, bad)) == wanted, bad
 
 
 @every
-def test_labels_of_another_kind_count_as_the_first(learner: Any) -> None:
+def test_rows_with_labels_of_another_kind_do_not_count(learner: Any) -> None:
     words = np.array(["no", "yes"])[Y]
-    assert pmf(learner, y=words.tolist()) == pmf(learner, y=words.astype(object)) == pmf(learner, y=np.zeros(12))
-    assert pmf(learner, y=words) == pmf(learner, y=np.zeros(12))
+    nobody = without(learner, np.arange(12))
+    assert pmf(learner, y=words.tolist()) == pmf(learner, y=words.astype(object)) == pmf(learner, y=words) == nobody
     assert pmf(learner, y=Y.astype(str)) == pmf(learner, y=Y + 0j) == pmf(learner)
 
 
@@ -233,7 +240,7 @@ def test_what_is_no_number_is_as_a_missing_value(learner: Any, bad: Any) -> None
         assert pmf(learner, np.array(first.tolist())) == wanted
     labels = Y.astype(object)
     labels[row] = bad
-    assert pmf(learner, y=labels) == pmf(learner, y=replaced(Y, row, 0))
+    assert pmf(learner, y=labels) == without(learner, [row])
     fitted = type(learner)(**learner.get_params(deep=False)).fit(first, labels, groups=USERS)
     assert np.array_equal(fitted.predict(first), fitted.predict(missing))
 
@@ -251,7 +258,7 @@ def test_no_warnings_tell_of_values() -> None:
     pmf(LEARNERS[0], odd)
     labels = Y.astype(object)
     labels[row] = np.ones((2, 2))
-    assert pmf(LEARNERS[0], y=labels) == pmf(LEARNERS[0], y=replaced(Y, row, 0))
+    assert pmf(LEARNERS[0], y=labels) == without(LEARNERS[0], [row])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])
@@ -371,7 +378,7 @@ def test_what_is_promised(options: Any, groups: Any, caveat: str | None) -> None
 
 
 def test_a_seed_repeats_a_fit_and_its_absence_does_not() -> None:
-    learner = RealizablePACClassifier(epsilon="0.001", concepts=Thresholds(2**12), m=3)
+    learner = RealizablePACClassifier(epsilon="0.001", concepts=Thresholds(2**12), m=3, classes=(0, 1))
     with pytest.warns(InsecureRandomnessWarning):
         seeded = {learner.set_params(random_state=5).fit(X, Y, groups=USERS).concept_ for _ in range(3)}
     assert len(seeded) == 1
@@ -402,7 +409,7 @@ def test_a_fit_draws_from_the_pmf() -> None:
 
     Fails by chance with probability at most 4 * 2 exp(-2 * 4000 * 0.045**2) < 1e-6 (Hoeffding).
     """
-    learner = AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5)
+    learner = AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=5, classes=(0, 1))
     exact = pmf(learner)
     counts = Counter(draws(learner, 4000))
     assert all(abs(counts[u] / 4000 - float(exact[u])) < 0.045 for u in range(4))
@@ -426,10 +433,10 @@ def test_costs_are_those_of_the_sizes_that_there_are() -> None:
 
 
 def test_costs_are_known_before_there_are_data() -> None:
-    learner = ThresholdClassifier(epsilon="1/3", domain_size=8, m=2)
+    learner = ThresholdClassifier(epsilon="1/3", domain_size=8, m=2, classes=(0, 1))
     cost = learner.privacy_cost(n_users=3, n_features=1)
     assert (cost.epsilon, cost.delta, cost.rho) == (Fraction(1, 3), 0, None)
     fitted = learner.fit([[1], [2], [3]], [0, 1, 0], groups=[1, 2, 3])
     assert fitted.privacy_.cost == cost
     with pytest.raises(ValueError, match="epsilon"):
-        ThresholdClassifier(epsilon=0, domain_size=8, m=2).privacy_cost(n_users=3, n_features=1)
+        ThresholdClassifier(epsilon=0, domain_size=8, m=2, classes=(0, 1)).privacy_cost(n_users=3, n_features=1)

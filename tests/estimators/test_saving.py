@@ -98,7 +98,7 @@ HOSTILE = [
 
 
 def fitted() -> Any:
-    learner = ThresholdClassifier(epsilon=1, m=2, domain_size=5)
+    learner = ThresholdClassifier(epsilon=1, m=2, domain_size=5, classes=(0, 1))
     return learner.fit([[1], [2], [3]], [0, 1, 1], groups=[0, 1, 2])
 
 

@@ -57,7 +57,7 @@ def test_it_is_said_where_users_are_listed(name: str) -> None:
 
 def test_it_is_public_and_saved() -> None:
     """It is said of a list of users, not of the data: the same whether there are users without rows."""
-    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=2)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=2, classes=(0, 1))
     all_have = learner.set_params(enrolled=[0, 1, 2]).fit(X, Y, groups=USERS).privacy_
     some_have_none = learner.fit(X[:4], Y[:4], groups=USERS[:4]).privacy_
     assert all_have == some_have_none
@@ -72,11 +72,11 @@ def test_it_is_public_and_saved() -> None:
 
 
 FAVOR_NONE = [
-    ThresholdClassifier(epsilon=1, domain_size=2, m=2),
-    ThresholdClassifier(epsilon=1, points=(0, 1, 0.5), m=2),
-    RealizablePACClassifier(epsilon=1, concepts=Thresholds(2), m=2),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(2), m=2),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(2), m=2, method="pairwise"),
+    ThresholdClassifier(epsilon=1, domain_size=2, m=2, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, points=(0, 1, 0.5), m=2, classes=(0, 1)),
+    RealizablePACClassifier(epsilon=1, concepts=Thresholds(2), m=2, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(2), m=2, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(2), m=2, method="pairwise", classes=(0, 1)),
     ClippedPairwiseEM(epsilon=1, psi=[[[0] * 3, [1, -1, 0]], [[-1, 1, 0], [0] * 3]], m=2),
     HypothesisSelector(epsilon=1, candidates=[[0.5, 0.4, 0.1], [0.2, 0.2, 0.6]], m=2),
     *(DiscreteDistribution(epsilon=1, n_symbols=3, m=2, alpha=0.9, method=way) for way in ("joint", "symbols")),
@@ -110,7 +110,13 @@ def test_every_threshold_fits_them() -> None:
 def test_they_vote_for_the_default(present: bool) -> None:
     rows = slice(0, 2 if present else 0)
     learner = CorrelatedSamplingClassifier(
-        epsilon=1, model="central-pure", concepts=Thresholds(2), m=2, public_seed=SEED, enrolled=(0, 1, 2)
+        epsilon=1,
+        model="central-pure",
+        concepts=Thresholds(2),
+        m=2,
+        public_seed=SEED,
+        enrolled=(0, 1, 2),
+        classes=(0, 1),
     )
     pmf = learner.output_distribution(X[rows], Y[rows], groups=USERS[rows])
     mode = PurePrivateMode(epsilon=1, n_items=3, default=0)
@@ -122,7 +128,7 @@ def test_they_vote_for_the_default(present: bool) -> None:
 def test_they_vote_for_the_default_of_an_algorithm() -> None:
     lists = DecisionListQueries(1, alpha=0.4, length=1, tolerance=0.4)
     learner = StatisticalQueryClassifier(
-        epsilon=1, model="central-pure", algorithm=lists, m=2, public_seed=SEED, enrolled=(0, 1, 2)
+        epsilon=1, model="central-pure", algorithm=lists, m=2, public_seed=SEED, enrolled=(0, 1, 2), classes=(0, 1)
     )
     pmf = learner.output_distribution(X[:0], Y[:0], groups=USERS[:0])
     likeliest = max(zip(pmf.fractions(), pmf.outputs, strict=True), key=lambda pair: pair[0])

@@ -34,7 +34,9 @@ def fits(start: threading.Barrier) -> None:
     loss = CustomLoss(gradient, lipschitz=1, smoothness=1)
     start.wait()
     for _ in range(FITS):
-        ThresholdClassifier(epsilon=1, domain_size=10, m=2, exact_integers=True).fit(X, Y, groups=PEOPLE)
+        ThresholdClassifier(epsilon=1, domain_size=10, m=2, exact_integers=True, classes=(0, 1)).fit(
+            X, Y, groups=PEOPLE
+        )
         WinsorizedMean(epsilon=1, max_norm=1, m=2, method="laplace").fit(X, groups=PEOPLE)
         ClippedGradientDescent(
             epsilon=1,
@@ -84,7 +86,7 @@ def test_fits_in_threads_touch_nothing_that_the_process_shares() -> None:
     assert all(seen)
     assert warnings.filters == filters
     with pytest.warns(InsecureRandomnessWarning):
-        ThresholdClassifier(epsilon=1, domain_size=10, m=2, random_state=1).fit(X, Y, groups=PEOPLE)
+        ThresholdClassifier(epsilon=1, domain_size=10, m=2, random_state=1, classes=(0, 1)).fit(X, Y, groups=PEOPLE)
 
 
 @pytest.mark.serial
@@ -96,12 +98,12 @@ def test_warnings_of_other_threads_show_during_fits() -> None:
     def seeded() -> None:
         start.wait()
         for _ in range(20):
-            ThresholdClassifier(epsilon=1, domain_size=10, m=2, random_state=1).fit(X, Y, groups=PEOPLE)
+            ThresholdClassifier(epsilon=1, domain_size=10, m=2, random_state=1, classes=(0, 1)).fit(X, Y, groups=PEOPLE)
 
     def plain() -> None:
         start.wait()
         for _ in range(20):
-            ThresholdClassifier(epsilon=1, domain_size=10, m=2).fit(X, Y, groups=PEOPLE)
+            ThresholdClassifier(epsilon=1, domain_size=10, m=2, classes=(0, 1)).fit(X, Y, groups=PEOPLE)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -164,17 +164,21 @@ WRITTEN: dict[str, tuple[Callable[[str], Any], Callable[[], str]]] = {
     ),
     "thresholds": (
         ThresholdClassifier.from_json,
-        lambda: ThresholdClassifier(epsilon=1, m=2, domain_size=5).fit(X, Y, groups=GROUPS).to_json(),
+        lambda: ThresholdClassifier(epsilon=1, m=2, domain_size=5, classes=(0, 1)).fit(X, Y, groups=GROUPS).to_json(),
     ),
     "concepts": (
         RealizablePACClassifier.from_json,
-        lambda: RealizablePACClassifier(concepts=Thresholds(4), epsilon=1, m=2).fit(X, Y, groups=GROUPS).to_json(),
+        lambda: (
+            RealizablePACClassifier(concepts=Thresholds(4), epsilon=1, m=2, classes=(0, 1))
+            .fit(X, Y, groups=GROUPS)
+            .to_json()
+        ),
     ),
     "learner by agreement": (
         CorrelatedSamplingClassifier.from_json,
         lambda: (
             CorrelatedSamplingClassifier(
-                concepts=Thresholds(2), gamma=3, public_seed=SEED, model="local", epsilon=4, m=1
+                concepts=Thresholds(2), gamma=3, public_seed=SEED, model="local", epsilon=4, m=1, classes=(0, 1)
             )
             .fit(X, Y, groups=GROUPS)
             .to_json()

@@ -86,8 +86,8 @@ def test_a_value_in_X_moves_nobody(kind: str) -> None:
     """Every value in every container, in one row or in all rows of a user."""
     make = TABLES[kind]
     for learner in (
-        ThresholdClassifier(epsilon=1, domain_size=10, m=8, n_features=1),
-        ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, m=8, n_features=1, exact_integers=True),
+        ThresholdClassifier(epsilon=1, domain_size=10, m=8, n_features=1, classes=(0, 1)),
+        ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, m=8, n_features=1, exact_integers=True, classes=(0, 1)),
         GaussianMean(epsilon=1, mean_bound=10, n_columns=1, m=8),
     ):
         y = labels_for(learner)
@@ -106,7 +106,7 @@ def test_rows_of_one_length_have_no_more_columns_than_are_public() -> None:
     odd = replaced(rows, OWN[:1], [3])
     assert [np.array(X, dtype=object).ndim for X in (rows, odd)] == [2, 1]
     assert UserTable.read(np.array(odd, dtype=object), groups=USERS, m=8, n_features=2).X.shape == (len(rows), 2)
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, n_features=2)
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, n_features=2, classes=(0, 1))
     for X in (np.array(rows, dtype=object), np.array(rows), pd.DataFrame(rows)):
         with pytest.raises(ValueError, match="n_features is 2, and X has 3 columns"):
             UserTable.read(X, groups=USERS, m=8, n_features=2)
@@ -188,7 +188,7 @@ def test_a_value_in_y_moves_nobody(kind: str) -> None:
     make = {**VECTORS, **NUMBERS}[kind]
     X = np.array(POINTS)[:, None]
     for learner in (
-        ThresholdClassifier(epsilon=1, domain_size=10, m=8),
+        ThresholdClassifier(epsilon=1, domain_size=10, m=8, classes=(0, 1)),
         UserLevelLinearRegression(epsilon=4, delta=1e-3, max_feature_norm=10, m=8, target_bounds=(0, 1)),
     ):
         plain = read(learner, X, make(LABELS))
@@ -209,7 +209,7 @@ IDS = {kind: make for kind, make in IDS.items() if "row" not in kind and "catego
 def test_a_value_among_ids_moves_nobody(kind: str, names: list[str]) -> None:
     """Whoever has an odd id, or none, leaves the rows of all others to the others, and raises and warns of nothing."""
     make, X = IDS[kind], np.array(POINTS)[:, None]
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8)
+    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, classes=(0, 1))
     others = [read(learner, X, LABELS, names).X[[place for place in OTHERS if names[place] == name]] for name in names]
     for places in PLACES:
         for name, value in VALUES.items():
@@ -231,7 +231,7 @@ def test_a_value_among_ids_moves_nobody(kind: str, names: list[str]) -> None:
 @pytest.mark.parametrize("kind", CATEGORIES)
 def test_a_value_among_categories_moves_nobody(kind: str) -> None:
     """pandas makes categories of objects of categories of numbers for one text."""
-    X, learner = np.array(POINTS)[:, None], ThresholdClassifier(epsilon=1, domain_size=10, m=8)
+    X, learner = np.array(POINTS)[:, None], ThresholdClassifier(epsilon=1, domain_size=10, m=8, classes=(0, 1))
     plain = read(learner, X, CATEGORIES[kind](LABELS))
     same(plain, read(learner, X, LABELS), (0, 1, 2))
     for places in PLACES:
@@ -482,7 +482,7 @@ def test_bounding_contributions_moves_nobody(kind: str) -> None:
             assert list(groups) == ["ann", "ben", "ann", "cem", "ben", "cem"]
             assert type(rows) is type(X) or isinstance(rows, list)
             assert kept is not None
-            learner = ThresholdClassifier(epsilon=1, domain_size=10, m=2, n_features=1)
+            learner = ThresholdClassifier(epsilon=1, domain_size=10, m=2, n_features=1, classes=(0, 1))
             learner.set_params(classes=("no", "yes") if kind in TEXTS else (0, 1))
             whole, bounded = read(learner, X, y), read(learner, rows, kept, groups)
             same(bounded, whole, (0, 1, 2))

@@ -27,13 +27,15 @@ from userdp.learners import (
 )
 
 LEARNERS = [
-    ThresholdClassifier(epsilon=1, domain_size=4, m=2),
-    ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9),
-    RealizablePACClassifier(epsilon=1, concepts=Thresholds(4), m=2),
-    RealizablePACClassifier(epsilon=1, concepts=DecisionStumps([[1.0, 2.0]]), m=2),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2),
-    AgnosticPACClassifier(epsilon=1, concepts=FiniteClass([[0, 1, 1], [1, 0, 1]]), m=2, method="pairwise"),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2, method="surrogate", alpha=0.5),
+    ThresholdClassifier(epsilon=1, domain_size=4, m=2, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9, classes=(0, 1)),
+    RealizablePACClassifier(epsilon=1, concepts=Thresholds(4), m=2, classes=(0, 1)),
+    RealizablePACClassifier(epsilon=1, concepts=DecisionStumps([[1.0, 2.0]]), m=2, classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2, classes=(0, 1)),
+    AgnosticPACClassifier(
+        epsilon=1, concepts=FiniteClass([[0, 1, 1], [1, 0, 1]]), m=2, method="pairwise", classes=(0, 1)
+    ),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(4), m=2, method="surrogate", alpha=0.5, classes=(0, 1)),
     ClippedPairwiseEM(epsilon=1, psi=[[[0, 0], [1, -1]], [[-1, 1], [0, 0]]], m=2),
     HypothesisSelector(epsilon=1, candidates=[[0.5, 0.5], [0.1, 0.9]], m=2),
     DiscreteDistribution(epsilon=1, n_symbols=2, m=2, alpha=0.9),
@@ -155,7 +157,7 @@ def test_long_integers_of_others_are_read_alike(other: Any) -> None:
     """In columns of Arrow they are kept, and in others read as doubles, whatever is beside them."""
     pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     size = 2**60
-    learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1, n_features=1)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1, n_features=1, classes=(0, 1))
 
     def points(X: Any, **given: Any) -> list[int]:
         made = clone(learner).set_params(**given)
@@ -184,7 +186,7 @@ def test_a_missing_value_in_a_frame_changes_no_others(missing: bool) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     whole = pyarrow.array([2**60 + 1, 2**60 + 1, None if missing else 1])
     frame = {"amount": whole, "size": pyarrow.array([2.0, math.nan if missing else 1.0, 3.0])}
-    learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2**61, m=1, classes=(0, 1))
     for given in ({}, {"city": pyarrow.array(["a secret", "b", None]).dictionary_encode()}):
         table = learner._read(pyarrow.table(frame | given), [0] * 3, [0, 1, 2])[0]
         assert table.X.tolist() == [2**60 + 1] * 2 + [1]
@@ -236,7 +238,7 @@ def test_points_of_a_private_median_are_read_alone(other: Any) -> None:
 @pytest.mark.parametrize("on_invalid", ["clamp", "raise"])
 @pytest.mark.parametrize("X", [np.array([777.5, 2.0]), np.array(777.5), 777.5])
 def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, on_invalid=on_invalid)
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, on_invalid=on_invalid, classes=(0, 1))
     with pytest.raises((TypeError, ValueError), match=r"Expected 2D array|got a builtins.float") as caught:
         learner.fit(X, [0, 1], groups=[0, 1])
     assert "777" not in str(caught.value)
@@ -249,7 +251,7 @@ def test_errors_about_shapes_show_no_data(X: Any, on_invalid: str) -> None:
 def test_one_complex_number_makes_complex_ones_of_all() -> None:
     """Refused where values are looked at, without them; otherwise the real parts of the others are what they were."""
     X, y, odd = np.array([[1.0], [2.0], [777j]]), np.array([0, 1, 777j]), [[1.0], [2.0], [None]]
-    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, n_features=1)
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, n_features=1, classes=(0, 1))
     assert learner.output_distribution(X, y, groups=range(3)) == learner.output_distribution(
         odd, [0, 1, 0], groups=range(3)
     )

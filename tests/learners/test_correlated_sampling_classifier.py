@@ -39,6 +39,7 @@ def classifier(model: str, **changes: Any) -> CorrelatedSamplingClassifier:
         "m": 1,
         "gamma": 3,
         "public_seed": SEED.hex,
+        "classes": (0, 1),
     }
     return CorrelatedSamplingClassifier(model=model, **{"delta": DELTA.get(model, 1e-2), **arguments, **changes})
 

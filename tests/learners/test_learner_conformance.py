@@ -34,24 +34,35 @@ from userdp.stability import DecisionListQueries, MarginPerceptronQueries
 IGNORED = InsecureRandomnessWarning
 
 CLASSIFIERS = [
-    RealizablePACClassifier(epsilon=1, concepts=Thresholds(8)),
-    RealizablePACClassifier(epsilon=1, concepts=FiniteClass([[0, 1], [1, 0], [1, 1]])),
-    AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]])),
-    ThresholdClassifier(epsilon=1, domain_size=8),
-    ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, exact_integers=True),
-    ThresholdClassifier(epsilon=1, domain_size=8, method="median"),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise"),
-    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate"),
-    AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate"),
-    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(8)),
-    CorrelatedSamplingClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), model="central-pure"),
-    CorrelatedSamplingClassifier(epsilon=1, concepts=Thresholds(8), model="local"),
-    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(4), model="shuffle"),
-    StatisticalQueryClassifier(epsilon=1, delta=1e-3, algorithm=DecisionListQueries(1, alpha=0.3, tolerance=0.1)),
-    StatisticalQueryClassifier(
-        epsilon=1, algorithm=MarginPerceptronQueries(1, margin=0.3, alpha=0.3, max_rounds=2), model="central-pure"
+    RealizablePACClassifier(epsilon=1, concepts=Thresholds(8), classes=(0, 1)),
+    RealizablePACClassifier(epsilon=1, concepts=FiniteClass([[0, 1], [1, 0], [1, 1]]), classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=8, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=2**64 - 1, exact_integers=True, classes=(0, 1)),
+    ThresholdClassifier(epsilon=1, domain_size=8, method="median", classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="pairwise", classes=(0, 1)),
+    AgnosticPACClassifier(epsilon=1, concepts=Thresholds(8), method="surrogate", classes=(0, 1)),
+    AgnosticPACClassifier(
+        epsilon=1, concepts=PointFunctions(4), representation=Thresholds(4), method="surrogate", classes=(0, 1)
     ),
-    StatisticalQueryClassifier(epsilon=1, algorithm=DecisionListQueries(1, alpha=0.3, length=1), model="local"),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(8), classes=(0, 1)),
+    CorrelatedSamplingClassifier(
+        epsilon=1, concepts=DecisionStumps(thresholds=[[0.0, 1.0]]), model="central-pure", classes=(0, 1)
+    ),
+    CorrelatedSamplingClassifier(epsilon=1, concepts=Thresholds(8), model="local", classes=(0, 1)),
+    CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(4), model="shuffle", classes=(0, 1)),
+    StatisticalQueryClassifier(
+        epsilon=1, delta=1e-3, algorithm=DecisionListQueries(1, alpha=0.3, tolerance=0.1), classes=(0, 1)
+    ),
+    StatisticalQueryClassifier(
+        epsilon=1,
+        algorithm=MarginPerceptronQueries(1, margin=0.3, alpha=0.3, max_rounds=2),
+        model="central-pure",
+        classes=(0, 1),
+    ),
+    StatisticalQueryClassifier(
+        epsilon=1, algorithm=DecisionListQueries(1, alpha=0.3, length=1), model="local", classes=(0, 1)
+    ),
 ]
 
 MISSING = "groups is missing"
@@ -59,13 +70,13 @@ MISSING = "groups is missing"
 DIFFERENT = {
     "check_classifier_data_not_an_array": "containers of unknown kinds are refused before a value is looked at",
     "check_classifiers_classes": "classes_ are the public classes, not the labels found in y",
-    "check_classifiers_regression_target": "whether labels are among the classes is private; others count as the first",
-    "check_classifier_not_supporting_multiclass": "how many labels there are is private; others count as the first",
+    "check_classifiers_regression_target": "whether labels are among the classes is private; others do not count",
+    "check_classifier_not_supporting_multiclass": "how many labels there are is private; others do not count",
     "check_classifiers_train": "a list of rows counts by the columns that are read, unless n_features says how many",
     "check_complex_data": "one complex number makes complex ones of a whole array; what is no real number is missing",
     "check_dtype_object": "what is no number is no error, as a missing value is none",
     "check_estimators_nan_inf": "a missing value of a user is no error but a public default",
-    "check_supervised_y_no_nan": "a missing label of a user is no error but the first class",
+    "check_supervised_y_no_nan": "a missing label of a user is no error: the row does not count",
 }
 """Checks that fail with public classes and on_invalid="clamp", and why they must."""
 

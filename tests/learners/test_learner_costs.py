@@ -38,20 +38,30 @@ EM: Any = {"mechanism": "exponential"}
 
 # One draw each.
 ONE: dict[str, tuple[Any, Any]] = {
-    "realizable": (RealizablePACClassifier(epsilon=1, concepts=CLASS, m=1, alpha=0.5, **EM), LABELED),
-    "score": (AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=1, **EM), LABELED),
-    "pairwise": (AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=1, method="pairwise", **EM), LABELED),
-    "surrogate, one row": (AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=1, method="surrogate", **EM), LABELED),
-    "threshold": (ThresholdClassifier(epsilon=1, domain_size=3, m=1, **EM), LABELED),
+    "realizable": (RealizablePACClassifier(epsilon=1, concepts=CLASS, m=1, alpha=0.5, **EM, classes=(0, 1)), LABELED),
+    "score": (AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=1, **EM, classes=(0, 1)), LABELED),
+    "pairwise": (
+        AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=1, method="pairwise", **EM, classes=(0, 1)),
+        LABELED,
+    ),
+    "surrogate, one row": (
+        AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=1, method="surrogate", **EM, classes=(0, 1)),
+        LABELED,
+    ),
+    "threshold": (ThresholdClassifier(epsilon=1, domain_size=3, m=1, **EM, classes=(0, 1)), LABELED),
     "distributions": (HypothesisSelector(epsilon=1, candidates=DICE, m=1, **EM), [(0,), (1,)]),
     "clipped pairs": (ClippedPairwiseEM(epsilon=1, psi=PSI, m=1, **EM), [(0,), (1,)]),
 }
 # A draw of t before it, or noisy counts; and what that costs in rho.
 SEVERAL: dict[str, tuple[Any, Any, Fraction]] = {
-    "score": (AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=4, **EM), LABELED[:2], F(58, 100) / 8),
-    "threshold": (ThresholdClassifier(epsilon=1, domain_size=3, m=4, **EM), LABELED[:2], F(58, 100) / 8),
+    "score": (AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=4, **EM, classes=(0, 1)), LABELED[:2], F(58, 100) / 8),
+    "threshold": (
+        ThresholdClassifier(epsilon=1, domain_size=3, m=4, **EM, classes=(0, 1)),
+        LABELED[:2],
+        F(58, 100) / 8,
+    ),
     "surrogate": (
-        AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=2, method="surrogate", alpha=0.9, **EM),
+        AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=2, method="surrogate", alpha=0.9, **EM, classes=(0, 1)),
         LABELED[:2],
         F(1, 4) / 2 + F(1, 4) / 8,
     ),
@@ -105,7 +115,7 @@ def test_several_draws_have_the_rho_that_is_stated(learner: Any, universe: Any, 
 
 
 def test_the_method_with_medians_states_epsilon_only() -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, method="median")
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, method="median", classes=(0, 1))
     assert learner.privacy_cost(n_users=9, n_features=1) == COST(1)
 
 
@@ -192,9 +202,9 @@ def test_a_ledger_in_rho_charges_twenty_fits_by_auto_as_exponential_ones() -> No
 def test_auto_counts_candidates_and_nothing_else() -> None:
     for size, expected in ((63, COST(1)), (64, COST(bounded_range=1))):
         for learner in (
-            ThresholdClassifier(epsilon=1, domain_size=size, m=1),
-            RealizablePACClassifier(epsilon=1, concepts=Thresholds(size), m=1),
-            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(size), m=1),
+            ThresholdClassifier(epsilon=1, domain_size=size, m=1, classes=(0, 1)),
+            RealizablePACClassifier(epsilon=1, concepts=Thresholds(size), m=1, classes=(0, 1)),
+            AgnosticPACClassifier(epsilon=1, concepts=Thresholds(size), m=1, classes=(0, 1)),
         ):
             assert learner.privacy_cost(n_users=3, n_features=1) == expected
     dice = [[(64 + k) / 256, (192 - k) / 256] for k in range(65)]
@@ -205,7 +215,7 @@ def test_auto_counts_candidates_and_nothing_else() -> None:
 
 def test_parts_before_the_choice_state_their_range() -> None:
     """9/100 of 1/8 for t by the exponential mechanism, and 49/100 of 1/2 for what flips."""
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=4)
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=4, classes=(0, 1))
     rho = F(9, 100) / 8 + F(49, 100) / 2
     assert learner.privacy_cost(n_users=2, n_features=1) == COST(1, rho=rho)
     pairs = list(neighbors(learner, LABELED[:2], 2))
@@ -214,7 +224,7 @@ def test_parts_before_the_choice_state_their_range() -> None:
 
 def test_parts_that_are_all_pure_count_apart() -> None:
     """Half of epsilon for noisy counts, and half for what flips: 1/4 of 1/2 twice, below the 1/2 of the whole."""
-    learner = AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=2, method="surrogate", alpha=0.9)
+    learner = AgnosticPACClassifier(epsilon=1, concepts=CLASS, m=2, method="surrogate", alpha=0.9, classes=(0, 1))
     assert learner.privacy_cost(n_users=2, n_features=1) == COST(1, rho=F(1, 4))
     pairs = list(neighbors(learner, LABELED[:2], 2))
     assert 1 < max(sum(a * a / b for a, b in zip(p, q, strict=True)) for p, q in pairs) <= exp_bounds(F(1, 2))[0]
@@ -224,9 +234,9 @@ def test_distributions_that_are_not_computed_are_refused_before_work() -> None:
     given: dict[str, Any] = {"epsilon": 1, "m": 1, "mechanism": "permute-and-flip"}
     dice = [[(64 + k) / 256, (192 - k) / 256] for k in range(65)]
     learners = (
-        ThresholdClassifier(domain_size=64, **given),
-        RealizablePACClassifier(concepts=Thresholds(64), **given),
-        AgnosticPACClassifier(concepts=Thresholds(64), **given),
+        ThresholdClassifier(domain_size=64, **given, classes=(0, 1)),
+        RealizablePACClassifier(concepts=Thresholds(64), **given, classes=(0, 1)),
+        AgnosticPACClassifier(concepts=Thresholds(64), **given, classes=(0, 1)),
         HypothesisSelector(candidates=dice, **given),
     )
     for learner in learners:
@@ -237,15 +247,17 @@ def test_distributions_that_are_not_computed_are_refused_before_work() -> None:
 
 @pytest.mark.parametrize("value", ["permute_and_flip", "EM", None, 1, ["auto"]])
 def test_other_mechanisms_are_refused(value: Any) -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, mechanism=value)
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, mechanism=value, classes=(0, 1))
     with pytest.raises(ValueError, match="mechanism must be one of 'auto', 'exponential', 'permute-and-flip'; got"):
         learner.privacy_cost(n_users=3, n_features=1)
 
 
 def test_coins_without_end_are_refused() -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=2**24, m=1, mechanism="permute-and-flip")
+    learner = ThresholdClassifier(epsilon=1, domain_size=2**24, m=1, mechanism="permute-and-flip", classes=(0, 1))
     with pytest.raises(ValueError, match=r"at most 2\*\*24; got 16777217: pass mechanism='exponential'"):
         learner.privacy_cost(n_users=3, n_features=1)
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, method="median", mechanism="permute-and-flip")
+    learner = ThresholdClassifier(
+        epsilon=1, domain_size=3, m=1, method="median", mechanism="permute-and-flip", classes=(0, 1)
+    )
     with pytest.raises(ValueError, match="is for method='score'"):
         learner.privacy_cost(n_users=3, n_features=1)

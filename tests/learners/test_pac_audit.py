@@ -58,42 +58,44 @@ def audited(learner: Any, universe: Any = AT_TWO_POINTS, *, users: int = 2, epsi
 # A learner, its universe and number of users.
 LEARNERS: dict[str, tuple[Any, Any, int]] = {
     "realizable": (
-        RealizablePACClassifier(epsilon=1, concepts=WIDE, m=2, alpha=0.5),
+        RealizablePACClassifier(epsilon=1, concepts=WIDE, m=2, alpha=0.5, classes=(0, 1)),
         AT_TWO_POINTS,
         2,
     ),
     "realizable, one row counts": (
-        RealizablePACClassifier(epsilon=1, concepts=WIDE, m=2, alpha=0.9),
+        RealizablePACClassifier(epsilon=1, concepts=WIDE, m=2, alpha=0.9, classes=(0, 1)),
         AT_TWO_POINTS,
         2,
     ),
     "score": (
-        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2),
+        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, classes=(0, 1)),
         AT_TWO_POINTS,
         2,
     ),
     "score with a private t": (
-        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=5),
+        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=5, classes=(0, 1)),
         [(1, 0), (1, 1)],
         2,
     ),
     "pairwise, clipped": (
-        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="pairwise", tau=1),
+        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="pairwise", tau=1, classes=(0, 1)),
         AT_TWO_POINTS,
         2,
     ),
     "pairwise": (
-        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="pairwise"),
+        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="pairwise", classes=(0, 1)),
         AT_TWO_POINTS,
         2,
     ),
     "surrogate, one row": (
-        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=1, method="surrogate"),
+        AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=1, method="surrogate", classes=(0, 1)),
         AT_TWO_POINTS,
         2,
     ),
     "surrogate": (
-        AgnosticPACClassifier(epsilon=1, concepts=PointFunctions(60), m=2, method="surrogate", alpha=0.9),
+        AgnosticPACClassifier(
+            epsilon=1, concepts=PointFunctions(60), m=2, method="surrogate", alpha=0.9, classes=(0, 1)
+        ),
         [(1, 0), (1, 1)],
         2,
     ),
@@ -104,6 +106,7 @@ LEARNERS: dict[str, tuple[Any, Any, int]] = {
             representation=FiniteClass([[0, 0, 1], [0, 0, 0]]),
             m=1,
             method="surrogate",
+            classes=(0, 1),
         ),
         list(itertools.product(range(3), range(2))),
         4,
@@ -148,7 +151,9 @@ def half_the_sensitivity(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_half_of_the_sensitivity_of_sums_is_caught(tau: int | None, mechanism: str, half_the_sensitivity: None) -> None:
     """tau, where replacing a user moves the sums by up to 2 tau; and 1, where it moves totals by up to m = 2."""
-    learner = AgnosticPACClassifier(epsilon=1, concepts=WIDE, m=2, method="pairwise", tau=tau, mechanism=mechanism)
+    learner = AgnosticPACClassifier(
+        epsilon=1, concepts=WIDE, m=2, method="pairwise", tau=tau, mechanism=mechanism, classes=(0, 1)
+    )
     assert not audited(learner).holds
 
 
@@ -178,7 +183,7 @@ class OneForEachLabeling(RealizablePACClassifier):
 
 def test_weighing_only_distinct_labelings_is_caught() -> None:
     """An outcome is then possible on one dataset and impossible on its neighbor."""
-    learner = RealizablePACClassifier(epsilon=1, concepts=PointFunctions(2), m=1)
+    learner = RealizablePACClassifier(epsilon=1, concepts=PointFunctions(2), m=1, classes=(0, 1))
     universe = [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert audited(learner, universe).holds
     report = audited(OneForEachLabeling(epsilon=1, concepts=PointFunctions(2), m=1), universe)

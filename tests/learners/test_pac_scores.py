@@ -192,30 +192,36 @@ def test_pmfs_are_those_of_the_scores(seed: int, mechanism: str) -> None:
         return found
 
     # floor(1 / 0.4) = 2 rows count
-    realizable = RealizablePACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=m, alpha=alpha)
+    realizable = RealizablePACClassifier(
+        epsilon=2, mechanism=mechanism, concepts=concepts, m=m, alpha=alpha, classes=(0, 1)
+    )
     assert (
         distribution(realizable, users).fractions()
         == em([oracle.any_error(h, users, 2) for h in hypotheses]).fractions()
     )
-    by_score = AgnosticPACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=m)
+    by_score = AgnosticPACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=m, classes=(0, 1))
     wanted = em([oracle.errors_above(h, first, 0, m) for h in hypotheses])
     assert distribution(by_score, users).fractions() == wanted.fractions()
     for tau in (1, 2, 9):
         by_pairs = AgnosticPACClassifier(
-            epsilon=2, mechanism=mechanism, concepts=concepts, m=m, method="pairwise", tau=tau
+            epsilon=2, mechanism=mechanism, concepts=concepts, m=m, method="pairwise", tau=tau, classes=(0, 1)
         )
         wanted = em(oracle.clipped_pairwise(hypotheses, first, tau), 2 * min(tau, m))
         assert distribution(by_pairs, users).fractions() == wanted.fractions()
-    unclipped = AgnosticPACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=m, method="pairwise")
+    unclipped = AgnosticPACClassifier(
+        epsilon=2, mechanism=mechanism, concepts=concepts, m=m, method="pairwise", classes=(0, 1)
+    )
     wanted = em([sum(oracle.mistakes(h, user) for user in first) for h in hypotheses], m)
     assert distribution(unclipped, users).fractions() == wanted.fractions()
     one = [user[:1] for user in users]
-    item = AgnosticPACClassifier(epsilon=2, mechanism=mechanism, concepts=concepts, m=1, method="surrogate")
+    item = AgnosticPACClassifier(
+        epsilon=2, mechanism=mechanism, concepts=concepts, m=1, method="surrogate", classes=(0, 1)
+    )
     wanted = em([oracle.errors_above(h, one, 0, 1) for h in hypotheses])
     assert distribution(item, users).fractions() == wanted.fractions()
     few = FiniteClass([[0, 0, 1], [0, 1, 1]])
     improper = AgnosticPACClassifier(
-        epsilon=2, mechanism=mechanism, concepts=few, representation=concepts, m=1, method="surrogate"
+        epsilon=2, mechanism=mechanism, concepts=few, representation=concepts, m=1, method="surrogate", classes=(0, 1)
     )
     table = as_dicts(few.matrix.tolist())
     wanted = em([oracle.surrogate_score(table, h, one, 0, 1) for h in hypotheses], 2)
@@ -231,7 +237,7 @@ def test_the_pmf_with_a_private_t_mixes_over_t(mechanism: str) -> None:
     concepts = Thresholds(3)
     hypotheses = [{x: int(x > u) for x in (1, 2, 3)} for u in range(4)]
     users = random_users(rng, 6, m, (1, 2, 3))
-    learner = AgnosticPACClassifier(epsilon=3, concepts=concepts, m=m, mechanism=mechanism)
+    learner = AgnosticPACClassifier(epsilon=3, concepts=concepts, m=m, mechanism=mechanism, classes=(0, 1))
     candidates = candidates_for_t(m)
     assert len(candidates) > 1
     counts = {t: [oracle.errors_above(h, users, t, m) for h in hypotheses] for t in candidates}
@@ -250,8 +256,8 @@ def test_the_pmf_with_a_private_t_mixes_over_t(mechanism: str) -> None:
 def test_thresholds_one_by_one_and_in_groups_have_the_same_pmf(m: int) -> None:
     """Two ways to the same selection; their weights are rounded in different ways, by less than 2**-30."""
     users = random_users(random.Random(m), 9, m + 1, range(1, 8))
-    one_by_one = distribution(AgnosticPACClassifier(epsilon=2, concepts=Thresholds(7), m=m), users)
-    grouped = distribution(ThresholdClassifier(epsilon=2, domain_size=7, m=m), users)
+    one_by_one = distribution(AgnosticPACClassifier(epsilon=2, concepts=Thresholds(7), m=m, classes=(0, 1)), users)
+    grouped = distribution(ThresholdClassifier(epsilon=2, domain_size=7, m=m, classes=(0, 1)), users)
     assert one_by_one.outputs == grouped.outputs
     for p, q in zip(one_by_one.fractions(), grouped.fractions(), strict=True):
         assert abs(p - q) <= p / 2**30
@@ -311,20 +317,20 @@ def clear_people(n: int, m: int, noise: float = 0.15) -> Users:
 
 @pytest.mark.parametrize("method", ["score", "pairwise", "surrogate"])
 def test_the_best_hypothesis_is_chosen(method: str) -> None:
-    learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method=method)
+    learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method=method, classes=(0, 1))
     pmf = distribution(learner, clear_people(400, 8))
     assert pmf.fractions()[3] > Fraction(99, 100)
 
 
 def test_the_realizable_learner_chooses_what_is_right() -> None:
-    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(8), m=8)
+    learner = RealizablePACClassifier(epsilon=1, concepts=Thresholds(8), m=8, classes=(0, 1))
     assert distribution(learner, clear_people(100, 8, noise=0)).fractions()[3] > Fraction(99, 100)
 
 
 def test_with_the_sign_as_printed_the_worst_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """GKKMMZ23 prints psi with the opposite sign: then the mistakes speak for a hypothesis."""
     people = clear_people(400, 8)
-    learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method="pairwise")
+    learner = AgnosticPACClassifier(epsilon=4, concepts=Thresholds(8), m=8, method="pairwise", classes=(0, 1))
     right = distribution(learner, people).fractions()
     mistakes = ClassErrors.mistakes
     monkeypatch.setattr(ClassErrors, "mistakes", lambda self: 8 - mistakes(self))
@@ -342,8 +348,8 @@ def test_a_representation_is_chosen_from() -> None:
     users = [[(secret if j % 2 else (7919 * (i + j)) % n + 1, j % 2) for j in range(4)] for i in range(300)]
     data = user_data(users, 4)
     for learner in (
-        RealizablePACClassifier(epsilon=2, concepts=representation, m=4, alpha=0.3),
-        AgnosticPACClassifier(epsilon=2, concepts=representation, m=4),
+        RealizablePACClassifier(epsilon=2, concepts=representation, m=4, alpha=0.3, classes=(0, 1)),
+        AgnosticPACClassifier(epsilon=2, concepts=representation, m=4, classes=(0, 1)),
     ):
         fitted = learner.fit(data.X, data.labels, groups=data.users)
         assert 0 <= fitted.concept_ < representation.size
@@ -355,6 +361,6 @@ def test_where_all_are_good_enough_a_fixed_hypothesis_is_taken() -> None:
     """The estimate of the least error is then nearly 1; the best of the two would be the second."""
     kind = FiniteClass([[0, 0], [0, 1]])
     users = [[(0, 1), (0, 1), (0, 1), (1, 1)]] * 9 + [[(0, 1)] * 4] * 200
-    learner = AgnosticPACClassifier(epsilon=80, concepts=kind, m=4, alpha=0.9, method="surrogate")
+    learner = AgnosticPACClassifier(epsilon=80, concepts=kind, m=4, alpha=0.9, method="surrogate", classes=(0, 1))
     assert distribution(learner, users).fractions()[0] > Fraction(99, 100)
     assert ClassErrors(kind, user_data(users, 4)).above(3).tolist() == [209, 200]

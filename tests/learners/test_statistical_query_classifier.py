@@ -37,7 +37,7 @@ def constants() -> DecisionListQueries:
 
 
 def classifier(**changes: Any) -> StatisticalQueryClassifier:
-    arguments: dict[str, Any] = {"epsilon": 1, "algorithm": constants(), "m": 2, "public_seed": SEED}
+    arguments: dict[str, Any] = {"epsilon": 1, "algorithm": constants(), "m": 2, "public_seed": SEED, "classes": (0, 1)}
     return StatisticalQueryClassifier(**(arguments | changes))
 
 

@@ -34,6 +34,7 @@ def audit(n_users: int, epsilon: Any) -> Any:
         method="surrogate",
         m=1,
         mechanism="exponential",
+        classes=(0, 1),
     )
     universe = [((x,), y) for x in (0, 1) for y in (0, 1)]
     return audit_user_level(

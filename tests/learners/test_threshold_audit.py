@@ -68,14 +68,14 @@ def test_scores_audited(
     given: dict[str, Any], n_users: int, rows: Any, least: float, epsilon: Any, mechanism: str
 ) -> None:
     given = given | {"mechanism": mechanism}
-    report = audited(ThresholdClassifier(epsilon=epsilon, **given), n_users, epsilon, rows)
+    report = audited(ThresholdClassifier(epsilon=epsilon, **given, classes=(0, 1)), n_users, epsilon, rows)
     print(f"exact epsilon {report.epsilon} of {float(epsilon):.3f}, {report.pairs} pairs")
     assert report.holds
     assert report.worst_delta.upper == 0
     assert report.epsilon.lower > least * float(epsilon)
     # Half the noise loses more than that, and with a little less noise still more than was promised.
     twice = LogRatio(9, 4) if isinstance(epsilon, LogRatio) else 2 * epsilon
-    half = ThresholdClassifier(epsilon=twice, **given)
+    half = ThresholdClassifier(epsilon=twice, **given, classes=(0, 1))
     assert not audited(half, n_users, report.epsilon.upper, rows).holds
     if least > 0.5:
         assert not audited(half, n_users, epsilon, rows).holds
@@ -83,19 +83,19 @@ def test_scores_audited(
 
 @pytest.mark.parametrize(("given", "n_users", "rows"), MEDIAN)
 def test_search_audited(given: dict[str, Any], n_users: int, rows: Any) -> None:
-    learner = ThresholdClassifier(epsilon=1, method="median", **given)
+    learner = ThresholdClassifier(epsilon=1, method="median", **given, classes=(0, 1))
     report = audited(learner, n_users, 1, rows)
     print(f"exact epsilon {report.epsilon}, {report.pairs} pairs")
     assert report.holds
     assert report.worst_delta.upper == 0
     # The outcome shows little of all that is drawn; half the noise still exceeds what it loses.
-    half = ThresholdClassifier(epsilon=2, method="median", **given)
+    half = ThresholdClassifier(epsilon=2, method="median", **given, classes=(0, 1))
     assert not audited(half, n_users, report.epsilon.upper, rows).holds
 
 
 def test_more_rows_than_m_are_cut() -> None:
     # Users have two rows, of which the first counts: the order within a user matters then.
-    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, classes=(0, 1))
     assert audited(learner, 2, 1, m=2).holds
 
 
@@ -124,11 +124,11 @@ def pairs_of(domain_size: int, m: int, n_users: int) -> Iterator[tuple[Dataset, 
 
 # Learner, number of users, and what the longest path spends.
 LEARNERS = [
-    (ThresholdClassifier(epsilon=1, domain_size=3, m=1), 3, 1),
-    (ThresholdClassifier(epsilon=1, domain_size=2, m=6), 3, 1),
-    (ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9), 2, 1),
+    (ThresholdClassifier(epsilon=1, domain_size=3, m=1, classes=(0, 1)), 3, 1),
+    (ThresholdClassifier(epsilon=1, domain_size=2, m=6, classes=(0, 1)), 3, 1),
+    (ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9, classes=(0, 1)), 2, 1),
     # Bisection of two thresholds ends after one of two rounds.
-    (ThresholdClassifier(epsilon=1, domain_size=1, m=2, method="median", alpha=0.9), 2, 0.75),
+    (ThresholdClassifier(epsilon=1, domain_size=1, m=2, method="median", alpha=0.9, classes=(0, 1)), 2, 0.75),
 ]
 
 
@@ -148,7 +148,7 @@ def spend(monkeypatch: pytest.MonkeyPatch, parts: dict[str, Fraction]) -> None:
 
 def test_rounds_that_spend_more_than_their_part_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """epsilon / T for each of the four draws of T rounds, in place of epsilon / (4 T)."""
-    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9, classes=(0, 1))
     spend(monkeypatch, {"medians": F(1), "comparisons": F(3)})
     change, spent = largest_change(program_of(learner), pairs_of(2, 1, 2))
     assert change == 1
@@ -156,7 +156,7 @@ def test_rounds_that_spend_more_than_their_part_are_found(monkeypatch: pytest.Mo
 
 
 def test_rounds_beyond_those_paid_for_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, method="median", alpha=0.9, classes=(0, 1))
     assert largest_change(program_of(learner), pairs_of(2, 1, 2))[1] == pytest.approx(1)
     # The three draws of a choice keep their thirds: it is the rounds that spend all of their budget each.
     monkeypatch.setattr(threshold_module, "equal_part", lambda e, parts: equal_part(e, parts) if parts == 3 else e)
@@ -165,7 +165,7 @@ def test_rounds_beyond_those_paid_for_are_found(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_search_with_the_budget_of_the_estimate_too_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of epsilon for the estimate of the least error and all of it, in place of the other half, for the search."""
-    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=2, method="median", alpha=0.9)
+    learner = ThresholdClassifier(epsilon=1, domain_size=2, m=2, method="median", alpha=0.9, classes=(0, 1))
     pairs = list(pairs_of(2, 2, 2))[:3]
     assert largest_change(program_of(learner), pairs) == pytest.approx((1, 1))
     spend(monkeypatch, {"least error": F(1, 2), "medians": F(1, 4), "comparisons": F(3, 4)})
@@ -195,7 +195,7 @@ SWEEP = _core.ThresholdSweep
 
 
 def test_minima_of_a_walk_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4)
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4, classes=(0, 1))
     users = [(row,) * 4 for row in universe(4)]
     pairs = [
         ((user, *others), (replacement, *others))
@@ -236,7 +236,7 @@ def test_a_fixed_number_of_users_in_the_sensitivity_is_found(monkeypatch: pytest
     def four_times(*, epsilon: Any, sensitivity: int) -> GroupedExponentialMechanism:
         return GroupedExponentialMechanism(epsilon=4 * epsilon, sensitivity=sensitivity)
 
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, mechanism="exponential")
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=1, mechanism="exponential", classes=(0, 1))
     assert audited(learner, 2, 1).holds
     monkeypatch.setattr(threshold_module, "GroupedExponentialMechanism", four_times)
     assert not audited(learner, 2, 1).holds

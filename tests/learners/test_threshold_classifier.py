@@ -37,7 +37,7 @@ def people(n: int, m: int, best: int, domain_size: int, noise: float = 0.1, seed
 def test_a_good_threshold_is_found(m: int, domain_size: int) -> None:
     best = domain_size // 3
     X, y, groups = people(2000, m, best, domain_size)
-    learner = ThresholdClassifier(epsilon=2, domain_size=domain_size, m=m, exact_integers=True)
+    learner = ThresholdClassifier(epsilon=2, domain_size=domain_size, m=m, exact_integers=True, classes=(0, 1))
     fitted = learner.fit(X, y, groups=groups)
     assert abs(fitted.threshold_ - best) <= 0.12 * domain_size
     assert np.mean(fitted.predict(X) == y) > 0.75
@@ -45,7 +45,7 @@ def test_a_good_threshold_is_found(m: int, domain_size: int) -> None:
 
 def test_the_search_finds_a_good_threshold() -> None:
     X, y, groups = people(60_000, 4, 700, 1000)
-    learner = ThresholdClassifier(epsilon=4, domain_size=1000, m=4, method="median", alpha=0.5)
+    learner = ThresholdClassifier(epsilon=4, domain_size=1000, m=4, method="median", alpha=0.5, classes=(0, 1))
     assert abs(learner.fit(X, y, groups=groups).threshold_ - 700) <= 400
     assert np.mean(learner.predict(X) == y) > 0.5
 
@@ -69,7 +69,7 @@ USERS = {
 def test_the_pmf_is_that_of_the_reference(mechanism: str) -> None:
     """Both draws from their definitions, on users of whom some gave fewer rows."""
     m, size, n = 4, 4, len(USERS)
-    learner = ThresholdClassifier(epsilon=1, domain_size=size, m=m, mechanism=mechanism)
+    learner = ThresholdClassifier(epsilon=1, domain_size=size, m=m, mechanism=mechanism, classes=(0, 1))
     X, y, names = rows_of(USERS)
     pmf = learner.output_distribution(X, y, groups=names)
     users = list(USERS.values())
@@ -91,7 +91,9 @@ def test_the_pmf_is_that_of_the_reference(mechanism: str) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("method", ["score", "median"])
 def test_fits_follow_the_pmf(method: str) -> None:
-    learner = ThresholdClassifier(epsilon=8, domain_size=4, m=4, method=method, alpha=0.9, random_state=0)
+    learner = ThresholdClassifier(
+        epsilon=8, domain_size=4, m=4, method=method, alpha=0.9, random_state=0, classes=(0, 1)
+    )
     X, y, names = rows_of(USERS)
     pmf = learner.output_distribution(X, y, groups=names)
     assert isinstance(pmf, Pmf)
@@ -106,7 +108,7 @@ def test_fits_follow_the_pmf(method: str) -> None:
 
 def test_ids_and_orders_do_not_matter() -> None:
     X, y, names = rows_of(USERS)
-    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4)
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4, classes=(0, 1))
     pmf = learner.output_distribution(X, y, groups=names)
     order = np.random.default_rng(3).permutation(len(y))
     numbers = {name: 1000 - code for code, name in enumerate(USERS)}
@@ -118,30 +120,30 @@ def test_ids_and_orders_do_not_matter() -> None:
 
 def test_users_without_rows_count() -> None:
     X, y, names = rows_of(USERS)
-    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4, enrolled=[*USERS, "fay", "gus"])
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=4, enrolled=[*USERS, "fay", "gus"], classes=(0, 1))
     assert learner.fit(X, y, groups=names).n_users_ == 7
 
 
 def test_columns() -> None:
     X, y, groups = people(3000, 1, 30, 100, noise=0)
     wide = np.column_stack([np.zeros(len(X)), X[:, 0], np.ones(len(X))])
-    fitted = ThresholdClassifier(epsilon=4, domain_size=100, m=1, feature=1).fit(wide, y, groups=groups)
+    fitted = ThresholdClassifier(epsilon=4, domain_size=100, m=1, feature=1, classes=(0, 1)).fit(wide, y, groups=groups)
     assert 25 <= fitted.threshold_ <= 35
     assert fitted.n_features_in_ == 3
     assert fitted.predict([[99, 1, 99], [0, 100, 0]]).tolist() == [0, 1]
     with pytest.raises(ValueError, match="feature is 3"):
-        ThresholdClassifier(epsilon=4, domain_size=100, m=1, feature=3).fit(wide, y, groups=groups)
+        ThresholdClassifier(epsilon=4, domain_size=100, m=1, feature=3, classes=(0, 1)).fit(wide, y, groups=groups)
 
 
 def test_private_values_are_never_refused() -> None:
     X = np.array([[math.nan], [math.inf], [-math.inf], [-3.0], [1e300], [2.0]])
     y = np.array([0, 1, 7, -1, 1, 0])
-    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=2)
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, m=2, classes=(0, 1))
     pmf = learner.output_distribution(X, y, groups=[0, 0, 1, 1, 2, 2])
     clean = np.array([[1], [4], [1], [1], [4], [2]])
     assert pmf == learner.output_distribution(clean, [0, 1, 0, 0, 1, 0], groups=[0, 0, 1, 1, 2, 2])
     assert learner.fit(X, y, groups=[0, 0, 1, 1, 2, 2]).is_private_
-    strict = ThresholdClassifier(epsilon=1, domain_size=4, m=2, on_invalid="raise")
+    strict = ThresholdClassifier(epsilon=1, domain_size=4, m=2, on_invalid="raise", classes=(0, 1))
     with pytest.raises(ValueError, match="NaN"):
         strict.fit(X, y, groups=[0, 0, 1, 1, 2, 2])
     assert not strict.fit(clean, [0, 1, 0, 0, 1, 0], groups=[0, 0, 1, 1, 2, 2]).is_private_
@@ -168,7 +170,7 @@ def test_points_of_all_types() -> None:
 
 def test_what_it_says_about_itself() -> None:
     X, y, groups = people(50, 8, 30, 100)
-    fitted = ThresholdClassifier(epsilon=1, domain_size=100, m=8).fit(X, y, groups=groups)
+    fitted = ThresholdClassifier(epsilon=1, domain_size=100, m=8, classes=(0, 1)).fit(X, y, groups=groups)
     assert fitted.privacy_.budget == {"choice of t": F(3, 10), "threshold": F(7, 10)}
     assert fitted.privacy_.released == ("threshold_",)
     assert (fitted.unit_, fitted.n_users_, fitted.is_private_) == ("user", 50, True)
@@ -181,12 +183,12 @@ def test_what_it_says_about_itself() -> None:
         (3, {"threshold": 1}),
         (4, {"choice of t": F(3, 10), "threshold": F(7, 10)}),
     ):
-        assert parts_of(ThresholdClassifier(epsilon=1, domain_size=9, m=m)) == budget
+        assert parts_of(ThresholdClassifier(epsilon=1, domain_size=9, m=m, classes=(0, 1))) == budget
     for m, budget in (
         (1, {"medians": F(1, 4), "comparisons": F(3, 4)}),
         (2, {"least error": F(1, 2), "medians": F(1, 8), "comparisons": F(3, 8)}),
     ):
-        assert parts_of(ThresholdClassifier(epsilon=1, domain_size=9, m=m, method="median")) == budget
+        assert parts_of(ThresholdClassifier(epsilon=1, domain_size=9, m=m, method="median", classes=(0, 1))) == budget
 
 
 def parts_of(learner: ThresholdClassifier) -> dict[str, Fraction]:
@@ -195,7 +197,7 @@ def parts_of(learner: ThresholdClassifier) -> dict[str, Fraction]:
 
 def test_nothing_of_the_data_is_kept() -> None:
     X, y, groups = people(50, 8, 30, 100)
-    fitted = ThresholdClassifier(epsilon=1, domain_size=100, m=8).fit(X, y, groups=groups)
+    fitted = ThresholdClassifier(epsilon=1, domain_size=100, m=8, classes=(0, 1)).fit(X, y, groups=groups)
     assert len(pickle.dumps(fitted)) < 2000
     again = ThresholdClassifier.from_json(fitted.to_json())
     assert again.threshold_ == fitted.threshold_
@@ -205,7 +207,7 @@ def test_nothing_of_the_data_is_kept() -> None:
 
 def test_a_threshold_beyond_signed_integers_is_kept() -> None:
     X = np.full((400, 1), LARGEST, dtype=np.uint64)
-    learner = ThresholdClassifier(epsilon=9, domain_size=LARGEST, m=1, exact_integers=True)
+    learner = ThresholdClassifier(epsilon=9, domain_size=LARGEST, m=1, exact_integers=True, classes=(0, 1))
     fitted = learner.fit(X, np.zeros(400, int), groups=np.arange(400))
     assert fitted.threshold_ == LARGEST
     again = ThresholdClassifier.from_json(fitted.to_json())
@@ -235,33 +237,37 @@ def test_a_threshold_beyond_signed_integers_is_kept() -> None:
     ],
 )
 def test_bad_parameters(given: dict[str, Any], error: type[Exception], message: str) -> None:
-    learner = clone(ThresholdClassifier(epsilon=1, domain_size=9, m=2)).set_params(**given)
+    learner = clone(ThresholdClassifier(epsilon=1, domain_size=9, m=2, classes=(0, 1))).set_params(**given)
     with pytest.raises(error, match=message):
         learner.fit([[1], [2]], [0, 1], groups=[0, 1])
 
 
 def test_large_pmfs_are_refused() -> None:
     with pytest.raises(BudgetError, match="domain_size"):
-        ThresholdClassifier(epsilon=1, domain_size=2**12, m=1).output_distribution([[1], [2]], [0, 1], groups=[0, 1])
+        ThresholdClassifier(epsilon=1, domain_size=2**12, m=1, classes=(0, 1)).output_distribution(
+            [[1], [2]], [0, 1], groups=[0, 1]
+        )
 
 
 def test_too_little_epsilon_for_a_search_is_refused() -> None:
-    learner = ThresholdClassifier(epsilon=1e-6, domain_size=4, m=8, method="median")
+    learner = ThresholdClassifier(epsilon=1e-6, domain_size=4, m=8, method="median", classes=(0, 1))
     with pytest.raises(BudgetError, match=r"epsilon leaves 1.6e-08 for each noisy count"):
         learner.fit([[1], [2]], [0, 1], groups=[0, 1])
 
 
 def test_enrolled_users_need_groups() -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=4, require_groups=False, enrolled=[1, 2])
+    learner = ThresholdClassifier(epsilon=1, domain_size=4, require_groups=False, enrolled=[1, 2], classes=(0, 1))
     with pytest.raises(ValueError, match="enrolled lists users, but groups is missing"):
         learner.fit([[1], [2]], [0, 1])
 
 
 def test_groups_are_required() -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=9, m=2)
+    learner = ThresholdClassifier(epsilon=1, domain_size=9, m=2, classes=(0, 1))
     with pytest.raises(ValueError, match="groups is missing"):
         learner.fit([[1], [2]], [0, 1])
-    records = ThresholdClassifier(epsilon=1, domain_size=9, require_groups=False).fit([[1], [2]], [0, 1])
+    records = ThresholdClassifier(epsilon=1, domain_size=9, require_groups=False, classes=(0, 1)).fit(
+        [[1], [2]], [0, 1]
+    )
     assert records.unit_ == "record"
 
 
@@ -273,14 +279,16 @@ def test_the_number_of_groups_says_nothing_about_rows(monkeypatch: pytest.Monkey
         return 0
 
     monkeypatch.setattr(GroupedExponentialMechanism, "_draw", watched)
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, enrolled=range(3), mechanism="exponential")
+    learner = ThresholdClassifier(
+        epsilon=1, domain_size=10, m=4, enrolled=range(3), mechanism="exponential", classes=(0, 1)
+    )
     for ids in ([0, 1], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], [2] * 9):
         learner.fit(np.arange(1, len(ids) + 1)[:, None], np.zeros(len(ids)), groups=ids)
     assert drawn == [13, 13, 13]
 
 
 def test_rows_that_are_users_of_their_own_have_no_others() -> None:
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=4, require_groups=False)
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=4, require_groups=False, classes=(0, 1))
     with pytest.raises(ValueError, match="m is 4, but groups is missing"):
         learner.fit([[1], [2]], [0, 1])
     for m in (None, 1):
@@ -292,7 +300,7 @@ def test_rows_that_are_users_of_their_own_have_no_others() -> None:
 def test_a_decreasing_threshold_is_an_increasing_one_of_the_other_label(method: str) -> None:
     X, y, groups = rows_of(USERS)
     given: dict[str, Any] = {"epsilon": 2, "domain_size": 3, "m": 4, "method": method, "alpha": 0.9}
-    up, down = ThresholdClassifier(**given), ThresholdClassifier(decreasing=True, **given)
+    up, down = ThresholdClassifier(**given), ThresholdClassifier(decreasing=True, **given, classes=(0, 1))
     assert down.output_distribution(X, 1 - y, groups=groups) == up.output_distribution(X, y, groups=groups)
     learner = ThresholdClassifier(epsilon=4, domain_size=10, m=4, classes=("far", "near"), decreasing=True)
     points = np.tile(np.arange(1, 11), 400)

@@ -45,7 +45,7 @@ def audited(learner: ThresholdClassifier, n_users: int, m: int, epsilon: Any) ->
 def test_audited(method: str, n_users: int, m: int) -> None:
     def made(epsilon: int) -> ThresholdClassifier:
         points = HALVES if method == "score" else (0.0, 0.5, 0.5)
-        return ThresholdClassifier(epsilon=epsilon, points=points, m=m, method=method, alpha=0.9)
+        return ThresholdClassifier(epsilon=epsilon, points=points, m=m, method=method, alpha=0.9, classes=(0, 1))
 
     report = audited(made(1), n_users, m, 1)
     print(f"exact epsilon {report.epsilon}, {report.pairs} pairs")
@@ -65,8 +65,8 @@ def test_a_grid_is_the_same_as_its_numbers(method: str, decreasing: bool, noise:
     """The places of points, from 1, as whole numbers have one distribution with the points themselves."""
     m, last = (2, 10) if method == "score" else (1, 1)
     given: dict[str, Any] = {"epsilon": 1, "m": m, "method": method, "alpha": 0.9, "decreasing": decreasing}
-    whole = ThresholdClassifier(domain_size=last + 1, **given)
-    grid = ThresholdClassifier(points=(2, 2 + F(last, 10), 0.1), **given)
+    whole = ThresholdClassifier(domain_size=last + 1, **given, classes=(0, 1))
+    grid = ThresholdClassifier(points=(2, 2 + F(last, 10), 0.1), **given, classes=(0, 1))
     places = PLACES[:, None] % (last + 1)
     wanted = whole.output_distribution(places + 1, LABELS, groups=USERS)
     found = grid.output_distribution(2 + places * 0.1 + noise, LABELS, groups=USERS)
@@ -98,7 +98,9 @@ def test_predictions_are_the_threshold(decreasing: bool) -> None:
 def test_a_good_threshold_is_found_in_the_units_of_the_data() -> None:
     rng, users = np.random.default_rng(5), np.repeat(np.arange(1000), 4)
     wages = rng.normal(2.5, 1.0, 4000)
-    learner = ThresholdClassifier(epsilon=4, points=(0, 6, 0.1), m=4).fit(wages[:, None], wages > 2.75, groups=users)
+    learner = ThresholdClassifier(epsilon=4, points=(0, 6, 0.1), m=4, classes=(0, 1)).fit(
+        wages[:, None], wages > 2.75, groups=users
+    )
     assert 2.4 <= learner.threshold_ <= 3.1
     again = ThresholdClassifier.from_json(learner.to_json())
     assert again.threshold_ == learner.threshold_
@@ -107,15 +109,17 @@ def test_a_good_threshold_is_found_in_the_units_of_the_data() -> None:
 
 def test_values_from_0_are_told_apart() -> None:
     X, y = np.repeat([[0], [1]], 300, axis=0), np.repeat([0, 1], 300)
-    learner = ThresholdClassifier(epsilon=4, points=(0, 9, 1), m=1).fit(X, y, groups=np.arange(600))
+    learner = ThresholdClassifier(epsilon=4, points=(0, 9, 1), m=1, classes=(0, 1)).fit(X, y, groups=np.arange(600))
     assert learner.threshold_ == 0.5
     # As whole numbers from 1 the two are one point.
-    pmf = ThresholdClassifier(epsilon=4, domain_size=10, m=1).output_distribution(X, y, groups=np.arange(600))
+    pmf = ThresholdClassifier(epsilon=4, domain_size=10, m=1, classes=(0, 1)).output_distribution(
+        X, y, groups=np.arange(600)
+    )
     assert pmf.probabilities == pytest.approx([1 / 11] * 11)
 
 
 def test_values_decide_nothing() -> None:
-    learner = ThresholdClassifier(epsilon=1, points=HALVES, m=2)
+    learner = ThresholdClassifier(epsilon=1, points=HALVES, m=2, classes=(0, 1))
     odd = np.array([math.nan, math.inf, -math.inf, 1e300, 0.2, 0.8])[:, None]
     clean = np.array([0, 1, 0, 1, 0, 1])[:, None]
     groups = [0, 0, 1, 1, 2, 2]
@@ -128,11 +132,11 @@ def test_values_decide_nothing() -> None:
 @pytest.mark.parametrize("given", [{}, {"domain_size": 3, "points": HALVES}])
 def test_one_of_the_two_is_needed(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"exactly one of domain_size .* and points"):
-        ThresholdClassifier(epsilon=1, m=1, **given).fit([[1], [2]], [0, 1], groups=[0, 1])
+        ThresholdClassifier(epsilon=1, m=1, **given, classes=(0, 1)).fit([[1], [2]], [0, 1], groups=[0, 1])
 
 
 def test_grids_that_are_too_large_to_list_are_drawn_from_all_the_same() -> None:
-    learner = ThresholdClassifier(epsilon=1, points=(0, 1_000_000, 0.001), m=1)
+    learner = ThresholdClassifier(epsilon=1, points=(0, 1_000_000, 0.001), m=1, classes=(0, 1))
     assert 0 <= learner.fit([[1.0], [2.0]], [0, 1], groups=[0, 1]).threshold_ + 0.001 <= 1_000_001
     with pytest.raises(BudgetError, match="fewer points"):
         learner.output_distribution([[1.0], [2.0]], [0, 1], groups=[0, 1])
@@ -141,10 +145,10 @@ def test_grids_that_are_too_large_to_list_are_drawn_from_all_the_same() -> None:
 @pytest.mark.parametrize(
     "learner",
     [
-        RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=1),
-        AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=1),
-        CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(3), m=1),
-        ThresholdClassifier(epsilon=1, domain_size=3, m=1),
+        RealizablePACClassifier(epsilon=1, concepts=Thresholds(3), m=1, classes=(0, 1)),
+        AgnosticPACClassifier(epsilon=1, concepts=Thresholds(3), m=1, classes=(0, 1)),
+        CorrelatedSamplingClassifier(epsilon=1, delta=1e-3, concepts=Thresholds(3), m=1, classes=(0, 1)),
+        ThresholdClassifier(epsilon=1, domain_size=3, m=1, classes=(0, 1)),
     ],
     ids=lambda learner: type(learner).__name__,
 )

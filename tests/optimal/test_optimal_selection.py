@@ -184,7 +184,7 @@ def excess(dataset: Any, threshold: Any) -> int:
 
 def test_a_learner_beside_the_best() -> None:
     """The optimum for 2 points and 4 users was computed elsewhere."""
-    learner = as_finite_algorithm(ThresholdClassifier(epsilon=1, domain_size=2, m=1), n_users=4)
+    learner = as_finite_algorithm(ThresholdClassifier(epsilon=1, domain_size=2, m=1, classes=(0, 1)), n_users=4)
     universe = [(x, y) for x in (1, 2) for y in (0, 1)]
     found = optimality_gap(learner, excess, universe=universe, n_users=4, epsilon=1)
     assert float(found.lower_bound) == pytest.approx(0.5575, abs=5e-5)

@@ -72,9 +72,15 @@ def test_a_start_on_the_edge_is_in_the_constraint() -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=1e-300), "max_feature_norm must be > 0"),
-        (UserLevelLogisticRegression(epsilon=1, m=2, feature_bounds=(0, 5e-324)), "low < high"),
-        (UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=1, solver=[1]), "solver must be one of"),
+        (
+            UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=1e-300, classes=(0, 1)),
+            "max_feature_norm must be > 0",
+        ),
+        (UserLevelLogisticRegression(epsilon=1, m=2, feature_bounds=(0, 5e-324), classes=(0, 1)), "low < high"),
+        (
+            UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=1, solver=[1], classes=(0, 1)),
+            "solver must be one of",
+        ),
         (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 1e308)), "target_bounds"),
         (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 5e-324)), "target_bounds"),
         (
@@ -109,8 +115,8 @@ VALUES = (1e308, -1e308, 1e-308, 5e-324, np.inf, np.nan)
 @pytest.mark.parametrize(
     "model",
     [
-        UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=0.1),
-        UserLevelLogisticRegression(epsilon=1, m=2, feature_bounds=([-1e-3, -1e3], [3e-3, 1e4])),
+        UserLevelLogisticRegression(epsilon=1, m=2, max_feature_norm=0.1, classes=(0, 1)),
+        UserLevelLogisticRegression(epsilon=1, m=2, feature_bounds=([-1e-3, -1e3], [3e-3, 1e4]), classes=(0, 1)),
         UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1e-3, target_bounds=(0, 1e-3)),
         ClippedGradientDescent(
             epsilon=1,

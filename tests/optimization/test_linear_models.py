@@ -22,7 +22,7 @@ from userdp.exceptions import InsecureRandomnessWarning
 from userdp.optimization import UserLevelLinearRegression, UserLevelLogisticRegression
 from userdp.optimization.linear_models import DESCENTS
 
-CLASSIFIER = UserLevelLogisticRegression(epsilon=1, max_feature_norm=5.0)
+CLASSIFIER = UserLevelLogisticRegression(epsilon=1, max_feature_norm=5.0, classes=(0, 1))
 REGRESSOR = UserLevelLinearRegression(epsilon=1, feature_bounds=(-5, 5), target_bounds=(-100, 100))
 
 
@@ -170,7 +170,9 @@ def test_cross_validation_is_about_users_or_fails(model: Any) -> None:
 @pytest.mark.parametrize("solver", sorted(DESCENTS))
 def test_every_solver(solver: str) -> None:
     X, y, users = people()
-    model = UserLevelLogisticRegression(epsilon=1, m=4, feature_bounds=([0, -1], [10, 0]), solver=solver)
+    model = UserLevelLogisticRegression(
+        epsilon=1, m=4, feature_bounds=([0, -1], [10, 0]), solver=solver, classes=(0, 1)
+    )
     model = model.fit(X, (y > 19).astype(int), groups=users)
     assert np.all(np.isfinite(model.coef_))
     assert model.privacy_.epsilon == 1

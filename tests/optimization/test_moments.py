@@ -453,7 +453,7 @@ def test_logistic_coefficients_in_the_units_of_the_data(intercept: bool) -> None
     """With fixed draws: of free ones, about one fit in fifty says that it did not converge."""
     X, y, users = people(20_000, labels=True)
     X = X if intercept else X - [3, -50, 0]
-    model = UserLevelLogisticRegression(epsilon=10, m=4, feature_bounds=BOUNDS, fit_intercept=intercept)
+    model = UserLevelLogisticRegression(epsilon=10, m=4, feature_bounds=BOUNDS, fit_intercept=intercept, classes=(0, 1))
     model = drawn_once(model, X, y, users)
     assert np.allclose(model.coef_[0] * [1, 50, -0.01], 3, atol=0.4)
     assert model.converged_

@@ -280,7 +280,7 @@ def share_of_successes(task: str, method: str, m: int, n: int) -> float:
             if task == "threshold":
                 places = rng.integers(64, size=len(users))
                 labels = (places >= 32) ^ (rng.random(len(users)) < ETA)
-                model: Any = ThresholdClassifier(domain_size=POINTS, **given)
+                model: Any = ThresholdClassifier(domain_size=POINTS, **given, classes=(0, 1))
                 model.fit((POINTS // 2 + places)[:, None], labels.astype(int), groups=users)
                 cut = min(max(model.threshold_ - POINTS // 2 + 1, 0), 64)
                 good += (1 - 2 * ETA) * abs(cut - 32) / 64 <= ALPHA + 1e-9

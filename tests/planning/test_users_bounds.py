@@ -144,7 +144,7 @@ def test_thresholds_miss_what_is_rare() -> None:
     found = lower_bound("threshold", domain_size=size, alpha=alpha, beta=beta, epsilon=epsilon)
     n = int(found.terms["private"]) - 1
     assert n > int(found.terms["few users"])
-    learner = ThresholdClassifier(domain_size=size, epsilon=epsilon, m=1)
+    learner = ThresholdClassifier(domain_size=size, epsilon=epsilon, m=1, classes=(0, 1))
 
     def right(u: int) -> float:
         def draw(counts: tuple[int, ...]) -> float:
@@ -165,7 +165,7 @@ def test_thresholds_miss() -> None:
     assert found.n_users is not None
     n = int(found.terms["few users"]) - 1
     assert n >= 2
-    learner = ThresholdClassifier(domain_size=size, epsilon=epsilon, m=1)
+    learner = ThresholdClassifier(domain_size=size, epsilon=epsilon, m=1, classes=(0, 1))
 
     def right(u: int) -> float:
         total = 0.0
@@ -184,8 +184,8 @@ def test_concepts_miss() -> None:
     epsilon, beta = 1.0, 0.1
     cube = FiniteClass([[0, 0], [0, 1], [1, 0], [1, 1]])
     for task, learner in (
-        ("pac", RealizablePACClassifier(concepts=cube, epsilon=epsilon, m=1, alpha=0.2)),
-        ("agnostic", AgnosticPACClassifier(concepts=cube, epsilon=epsilon, m=1, alpha=0.2)),
+        ("pac", RealizablePACClassifier(concepts=cube, epsilon=epsilon, m=1, alpha=0.2, classes=(0, 1))),
+        ("agnostic", AgnosticPACClassifier(concepts=cube, epsilon=epsilon, m=1, alpha=0.2, classes=(0, 1))),
     ):
         found = lower_bound(task, vc_dimension=2, alpha=0.2, beta=beta, epsilon=epsilon)
         n = int(found.terms["few users"]) - 1
@@ -285,7 +285,7 @@ def points() -> Iterator[tuple[str, int, int]]:
         cube = FiniteClass([list(map(int, f"{i:0{d}b}")) for i in range(2**d)])
         yield (
             "realizable",
-            RealizablePACClassifier(concepts=cube, **shared).users_needed(),
+            RealizablePACClassifier(concepts=cube, **shared, classes=(0, 1)).users_needed(),
             bound("pac", vc_dimension=d),
         )
         wide: dict[str, Any] = {"dimension": pick(2, 16), "delta": "1e-6", "epsilon": epsilon, "m": m, "alpha": 0.1}

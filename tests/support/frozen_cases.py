@@ -335,7 +335,7 @@ def audits() -> Any:
 
 @case
 def audits_of_learners() -> Any:
-    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=2, mechanism="exponential")
+    learner = ThresholdClassifier(epsilon=1, domain_size=3, m=2, mechanism="exponential", classes=(0, 1))
     mean = WinsorizedMean(epsilon=1, max_norm=1, m=1, method="laplace", grid_resolution=4)
     algorithm = as_finite_algorithm(learner)
     values = [(x, y) for x in (1, 3) for y in (0, 1)]
@@ -383,42 +383,60 @@ def classifiers() -> dict[str, Any]:
     drawn_by: Any = {"mechanism": "exponential"}
     lists = DecisionListQueries(1, alpha=0.3, length=1, tolerance=0.1)
     return {
-        "threshold": ThresholdClassifier(epsilon=1, domain_size=10, m=8, **drawn_by),
-        "threshold median": ThresholdClassifier(epsilon=4, domain_size=2**64 - 1, m=8, method="median"),
-        "realizable": RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=8, **drawn_by),
-        "agnostic": AgnosticPACClassifier(epsilon=1, concepts=Thresholds(10), m=8, **drawn_by),
+        "threshold": ThresholdClassifier(epsilon=1, domain_size=10, m=8, **drawn_by, classes=(0, 1)),
+        "threshold median": ThresholdClassifier(epsilon=4, domain_size=2**64 - 1, m=8, method="median", classes=(0, 1)),
+        "realizable": RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=8, **drawn_by, classes=(0, 1)),
+        "agnostic": AgnosticPACClassifier(epsilon=1, concepts=Thresholds(10), m=8, **drawn_by, classes=(0, 1)),
         "agnostic pairwise": AgnosticPACClassifier(
-            epsilon=1, concepts=Intervals(10), m=8, method="pairwise", tau=8, **drawn_by
+            epsilon=1, concepts=Intervals(10), m=8, method="pairwise", tau=8, **drawn_by, classes=(0, 1)
         ),
         "agnostic surrogate": AgnosticPACClassifier(
-            epsilon=1, concepts=PointFunctions(10), representation=Thresholds(10), method="surrogate", m=8, **drawn_by
+            epsilon=1,
+            concepts=PointFunctions(10),
+            representation=Thresholds(10),
+            method="surrogate",
+            m=8,
+            **drawn_by,
+            classes=(0, 1),
         ),
         "stumps": AgnosticPACClassifier(
-            epsilon=1, concepts=DecisionStumps(thresholds=[[2.5, 4.5, 7.5]]), m=8, **drawn_by
+            epsilon=1, concepts=DecisionStumps(thresholds=[[2.5, 4.5, 7.5]]), m=8, **drawn_by, classes=(0, 1)
         ),
         "voting": CorrelatedSamplingClassifier(
-            epsilon=2, delta=1e-3, concepts=Thresholds(10), public_seed=SEED, gamma=30, m=8
+            epsilon=2, delta=1e-3, concepts=Thresholds(10), public_seed=SEED, gamma=30, m=8, classes=(0, 1)
         ),
         "voting pure": CorrelatedSamplingClassifier(
-            epsilon=2, concepts=Thresholds(10), model="central-pure", public_seed=SEED, gamma=30, m=8
+            epsilon=2, concepts=Thresholds(10), model="central-pure", public_seed=SEED, gamma=30, m=8, classes=(0, 1)
         ),
         "voting local": CorrelatedSamplingClassifier(
-            epsilon=2, concepts=Thresholds(10), model="local", public_seed=SEED, gamma=30, m=8
+            epsilon=2, concepts=Thresholds(10), model="local", public_seed=SEED, gamma=30, m=8, classes=(0, 1)
         ),
         "voting shuffle": CorrelatedSamplingClassifier(
-            epsilon=2, delta=1e-2, concepts=Thresholds(10), model="shuffle", public_seed=SEED, gamma=30, m=8
+            epsilon=2,
+            delta=1e-2,
+            concepts=Thresholds(10),
+            model="shuffle",
+            public_seed=SEED,
+            gamma=30,
+            m=8,
+            classes=(0, 1),
         ),
-        "queries": StatisticalQueryClassifier(epsilon=2, delta=1e-3, algorithm=lists, public_seed=SEED, m=8),
+        "queries": StatisticalQueryClassifier(
+            epsilon=2, delta=1e-3, algorithm=lists, public_seed=SEED, m=8, classes=(0, 1)
+        ),
         "perceptron": StatisticalQueryClassifier(
             epsilon=2,
             algorithm=MarginPerceptronQueries(1, margin=0.3, alpha=0.3, max_rounds=2),
             model="local",
             public_seed=SEED,
             m=8,
+            classes=(0, 1),
         ),
-        "logistic": UserLevelLogisticRegression(epsilon=4, delta=1e-3, max_feature_norm=10, m=8, public_seed=SEED),
+        "logistic": UserLevelLogisticRegression(
+            epsilon=4, delta=1e-3, max_feature_norm=10, m=8, public_seed=SEED, classes=(0, 1)
+        ),
         "logistic bounds": UserLevelLogisticRegression(
-            epsilon=4, delta=1e-3, feature_bounds=(0, 11), m=8, public_seed=SEED, solver="phased"
+            epsilon=4, delta=1e-3, feature_bounds=(0, 11), m=8, public_seed=SEED, solver="phased", classes=(0, 1)
         ),
     }
 
@@ -426,12 +444,19 @@ def classifiers() -> dict[str, Any]:
 def flipping() -> dict[str, Any]:
     """Classifiers whose last draw is by permute-and-flip."""
     return {
-        "threshold, flips": ThresholdClassifier(epsilon=1, domain_size=10, m=8),
-        "realizable, flips": RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=8),
-        "agnostic, flips": AgnosticPACClassifier(epsilon=1, concepts=Thresholds(10), m=8),
-        "agnostic totals": AgnosticPACClassifier(epsilon=1, concepts=Intervals(10), m=8, method="pairwise"),
+        "threshold, flips": ThresholdClassifier(epsilon=1, domain_size=10, m=8, classes=(0, 1)),
+        "realizable, flips": RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=8, classes=(0, 1)),
+        "agnostic, flips": AgnosticPACClassifier(epsilon=1, concepts=Thresholds(10), m=8, classes=(0, 1)),
+        "agnostic totals": AgnosticPACClassifier(
+            epsilon=1, concepts=Intervals(10), m=8, method="pairwise", classes=(0, 1)
+        ),
         "agnostic surrogate, flips": AgnosticPACClassifier(
-            epsilon=1, concepts=PointFunctions(10), representation=Thresholds(10), method="surrogate", m=8
+            epsilon=1,
+            concepts=PointFunctions(10),
+            representation=Thresholds(10),
+            method="surrogate",
+            m=8,
+            classes=(0, 1),
         ),
     }
 
@@ -495,9 +520,13 @@ def labels_of_other_kinds() -> Any:
         for groups in (USERS, RAGGED):
             learner = ThresholdClassifier(epsilon=1, domain_size=10, m=4, classes=classes, mechanism="exponential")
             found.append(fitted(learner, POINTS, y, groups))
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, m=8, enrolled=range(100), mechanism="exponential")
+    learner = ThresholdClassifier(
+        epsilon=1, domain_size=10, m=8, enrolled=range(100), mechanism="exponential", classes=(0, 1)
+    )
     found.append(fitted(learner, POINTS, LABELS.astype(int), USERS))
-    learner = ThresholdClassifier(epsilon=1, domain_size=10, require_groups=False, mechanism="exponential")
+    learner = ThresholdClassifier(
+        epsilon=1, domain_size=10, require_groups=False, mechanism="exponential", classes=(0, 1)
+    )
     found.append(fitted(learner, POINTS, LABELS.astype(int), None))
     return found
 

@@ -230,10 +230,16 @@ class SymbolDistribution(DistributionEstimator):
         4096, least=2, doc="Larger covers are refused. Work grows as its square times the number of users."
     )
 
+    def _lacking(self, grouped: bool) -> dict[str, str]:
+        facts = super()._lacking(grouped)
+        if self.n_symbols is None and self.symbols is None:
+            facts["n_symbols or symbols"] = "the number of symbols 0, ..., k - 1 or their names"
+        return facts
+
     def _check_parameters(self) -> None:
-        if (self.n_symbols is None) == (self.symbols is None):
+        if self.n_symbols is not None and self.symbols is not None:
             raise ValueError(
-                "exactly one of n_symbols (symbols 0, ..., k - 1) and symbols (their names) is needed; got "
+                "only one of n_symbols (symbols 0, ..., k - 1) and symbols (their names) is taken; got "
                 f"n_symbols={short_repr(self.n_symbols)} and symbols={short_repr(self.symbols)}"
             )
         super()._check_parameters()

@@ -75,6 +75,9 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
     caps_rows: ClassVar[bool] = True
     """Whether only the first m rows of a user count. Otherwise all do, and m says how many are expected."""
 
+    needs_labels: ClassVar[bool] = False
+    """Whether rows without a label or target that is known do not count."""
+
     without_rows: ClassVar[str] = ""
     """What users without rows do to the answer, in one sentence: it is in the documentation and in `privacy_`."""
 
@@ -83,7 +86,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         None,
         most=LARGEST_M,
         doc="The most rows of a user that count, the first m; public, and needed with `groups`. Where all rows of a"
-        "\nuser count, as for means, how many are expected.",
+        "\nuser count, as for means and descents, how many are expected.",
     )
     n_features: int | None = fields.count(
         None,
@@ -94,7 +97,8 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         "clamp",
         ("clamp", "raise"),
         doc='What to do about values that are no numbers, and labels outside the public ones: "clamp" takes a public'
-        '\ndefault, "raise" raises errors, which is not private.',
+        "\ndefault for a value, and leaves out rows that have no such label or no target."
+        '\n"raise" raises errors, which is not private.',
     )
     require_groups: bool = fields.flag(
         True, doc="True refuses to fit without user ids. False then protects single rows."
@@ -125,6 +129,16 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _plan(self, n_users: int, n_features: int) -> Promise:
         """What is drawn and what it costs. May depend on the parameters and on these two public numbers only."""
+
+    def _lacking(self, grouped: bool) -> dict[str, str]:
+        """Public facts that are needed, with `grouped` for rows of users, and not given; and what each of them is."""
+        needs_m = grouped and self.caps_rows and self.m is None
+        return {"m": "the public number of rows that count of each user"} if needs_m else {}
+
+    def _check_given(self, grouped: bool) -> None:
+        """Refuse to go on without public facts, naming all of them."""
+        if lacking := self._lacking(grouped):
+            raise ValueError(fields.must_be_given(lacking))
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters. Subclasses that check several together extend this."""
@@ -160,6 +174,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
             A `ReleasePlan` where a fit draws all at once.
         """
         frozen = self._frozen()
+        frozen._check_given(grouped=False)
         frozen._check_parameters()
         users, columns = check_count(n_users, "n_users", 2), check_count(n_features, "n_features")
         if columns > MOST_COLUMNS:
@@ -192,6 +207,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
     def _prepared(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Promise]:
         """Return the estimator as it is now, users' rows, and the plan with its promise: all that a release needs."""
         frozen = self._frozen()
+        frozen._check_given(grouped=groups is not None)
         frozen._check_parameters()
         table, unit = frozen._read(X, y, groups)
         return frozen, table, frozen._promised(table.n_users, table.n_columns, unit)
@@ -221,22 +237,21 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         """Users' rows, and whom a release protects."""
         if groups is None:
             self._check_without_groups()
-        elif self.m is None:
-            raise ValueError("m must be the public number of rows that count of each user; it is never guessed")
         rows, ids = self._features(X, groups, reset=True)
         labels = self._read_y(y, len(rows))
         unit: Unit = "user"
         if ids is None:
             users, m, unit = Users(np.arange(len(rows), dtype=np.uint32), len(rows)), 1, "record"
         else:
-            m, promises = check_count(self.m, "m"), {"exact_ids": self.exact_ids, "written_ids": self.written_ids}
+            m = 1 if self.m is None else check_count(self.m, "m")
+            promises = {"exact_ids": self.exact_ids, "written_ids": self.written_ids}
             users = encode_users(ids, len(rows), self.enrolled, **promises)
         if users.n_users < 2:
             raise ValueError(
                 f"{'X' if ids is None else 'groups'}: at least 2 users are needed to protect one among them; got "
                 f"{users.n_users}" + (f" (n_samples = {len(rows)})" if ids is None else "")
             )
-        table = UserTable(users.of(rows), users.of(labels), users.codes, users.n_users, m)
+        table = UserTable.of(rows, labels, users, m, labeled=self.needs_labels)
         return (table.capped() if self.caps_rows else table), unit
 
     def _check_without_groups(self) -> None:
@@ -410,12 +425,15 @@ class UserLevelEstimator(UserLevelMechanism):
 class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[misc]
     """A binary classifier whose fit is private for users."""
 
+    needs_labels: ClassVar[bool] = True
+
     classes: Sequence[Any] | None = fields.parameter(
-        (0, 1),
         check=fields.or_none(lambda value, name: read_classes(value)),
         kind="pair of labels, or None",
         doc="The public labels, two numbers or two texts, compared with the one text of each value: 1, True, 1.0 and"
-        '\n"1" are one label. What is neither counts as the first. None takes them from y, which is not private.',
+        '\n"1" are one label. The second is the positive one. Rows whose label is neither do not count, as if the user'
+        "\nhad not given them. None takes the labels from y, which is not private.",
+        fact="the two public labels, the positive one second",
     )
 
     _fitted_doc = {"classes_": ("ndarray with shape (2,)", "The labels, as given.")} | UserLevelEstimator._fitted_doc
@@ -525,18 +543,21 @@ def read_bounds(bounds: Any, name: str) -> tuple[float, float]:
 class TargetEstimator(UserLevelEstimator):
     """An estimator whose targets are numbers within public bounds."""
 
+    needs_labels: ClassVar[bool] = True
+
     target_bounds: tuple[float, float] = fields.parameter(
         check=read_bounds,
         kind="pair of floats",
-        doc="(low, high): targets are clamped to these public numbers, and what is no number is 0, or the one that is"
-        "\nnearer to it.",
+        doc="(low, high): targets are clamped to these public numbers. Rows whose target is no number do not count, as"
+        "\nif the user had not given them.",
+        fact="the public range (low, high) of targets",
     )
 
     def _bounds(self) -> tuple[float, float]:
         return read_bounds(self.target_bounds, "target_bounds")
 
     def _read_y(self, y: Any, n_rows: int) -> Floats:
-        """Targets within their public bounds; what is no number is 0, or the bound that is nearest to it."""
+        """Targets within their public bounds, NaN for what is no number."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if self.on_invalid == "raise":
@@ -549,7 +570,7 @@ class TargetEstimator(UserLevelEstimator):
             _warn_of_columns(y)
             numbers = read_targets(y, n_rows)
         low, high = self._bounds()
-        bounded: Floats = np.clip(np.where(np.isnan(numbers), 0.0, numbers), low, high)
+        bounded: Floats = np.clip(numbers, low, high)
         return bounded
 
 
@@ -638,7 +659,7 @@ def as_finite_algorithm(
     >>> from userdp.audit import audit_user_level
     >>> from userdp.learners import ThresholdClassifier
     >>> from userdp.estimators import as_finite_algorithm
-    >>> learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1)
+    >>> learner = ThresholdClassifier(epsilon=1, domain_size=2, m=1, classes=(0, 1))
     >>> report = audit_user_level(
     ...     as_finite_algorithm(learner),
     ...     universe=[(1, 0), (1, 1), (2, 0), (2, 1)],

@@ -8,6 +8,7 @@ the constructor itself checks nothing.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import re
 import textwrap
@@ -35,9 +36,12 @@ Kind = TypeVar("Kind")
 _SECTION = re.compile(r"\n(?=    \w[\w ]*\n    -{3,}\n)")
 
 
-def parameter(default: Any = MISSING, *, check: Check | None = None, kind: str, doc: str) -> Any:
-    """Make a parameter: its default, a check of (value, name), what is accepted, and lines of numpydoc."""
-    return field(default=default, metadata={"check": check, "kind": kind, "doc": doc})
+def parameter(default: Any = MISSING, *, check: Check | None = None, kind: str, doc: str, fact: str = "") -> Any:
+    """Make a parameter: its default, a check of (value, name), what is accepted, lines of numpydoc, and its short name.
+
+    `fact` is for the error that lists what is missing.
+    """
+    return field(default=default, metadata={"check": check, "kind": kind, "doc": doc, "fact": fact})
 
 
 def or_none(check: Check) -> Check:
@@ -48,7 +52,7 @@ def or_none(check: Check) -> Check:
 def epsilon(*, doc: str = "The whole budget.") -> Any:
     """A positive privacy parameter."""
     accepted = "float, int, Fraction, decimal string or LogRatio"
-    return parameter(check=lambda value, name: positive_epsilon(value), kind=accepted, doc=doc)
+    return parameter(check=lambda value, name: positive_epsilon(value), kind=accepted, doc=doc, fact="the budget")
 
 
 def delta(default: Any = MISSING, *, doc: str) -> Any:
@@ -115,6 +119,12 @@ def _flag(value: Any, name: str) -> None:
         raise TypeError(f"{name} must be a bool; got {short_repr(value)}")
 
 
+def must_be_given(facts: Mapping[str, str]) -> str:
+    """Say, in one sentence, which public facts are missing: names, and what each of them is."""
+    each = [f"{name}, {what}" if what else name for name, what in facts.items()]
+    return f"{'; '.join(each)}, must be given: what is public is never taken from the data"
+
+
 def check_parameters(estimator: Any) -> None:
     """Check the value of every parameter."""
     for each in dataclasses.fields(estimator):
@@ -131,7 +141,25 @@ def estimator(kind: type[Kind]) -> type[Kind]:
         text = _with_fitted(kind.__doc__, getattr(kind, "_fitted_doc", {}))
         more = {"enrolled": getattr(kind, "without_rows", "")}
         made.__doc__ = _documented(text, dataclasses.fields(made), more)  # type: ignore[arg-type]
+    made.__init__ = _naming_all(made)  # type: ignore[method-assign]
     return made
+
+
+def _naming_all(kind: Any) -> Callable[..., None]:
+    """A constructor that names at once all that must be given, and all that a fit will need as well."""
+    made, known = kind.__init__, {each.name: each for each in dataclasses.fields(kind)}
+
+    @functools.wraps(made)
+    def constructor(self: Any, *values: Any, **given: Any) -> None:
+        needed = [name for name, each in known.items() if each.default is MISSING and name not in given]
+        if needed and not values and given.keys() <= known.keys():
+            for name, each in known.items():
+                setattr(self, name, given.get(name, None if name in needed else each.default))
+            facts = {name: known[name].metadata.get("fact", "") for name in needed}
+            raise TypeError(must_be_given(facts | self._lacking(bool(self.require_groups))))
+        made(self, *values, **given)
+
+    return constructor
 
 
 def _with_fitted(text: str, fitted: dict[str, tuple[str, str]]) -> str:

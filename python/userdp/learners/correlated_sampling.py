@@ -68,7 +68,9 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     >>> users = np.repeat(np.arange(200), 40)
     >>> X = rng.integers(1, 11, size=(8000, 1))
     >>> y = (X[:, 0] > 4).astype(int)
-    >>> model = CorrelatedSamplingClassifier(epsilon=1, delta=1e-6, concepts=Thresholds(10), gamma=300, m=40)
+    >>> model = CorrelatedSamplingClassifier(
+    ...     epsilon=1, delta=1e-6, concepts=Thresholds(10), gamma=300, m=40, classes=(False, True)
+    ... )
     >>> model.fit(X, y, groups=users).describe()
     'x > 4'
     >>> float(model.privacy_.epsilon), float(model.privacy_.delta)

@@ -136,8 +136,8 @@ class RealizablePACClassifier(ConceptClassifier):
     >>> from userdp.learners import RealizablePACClassifier
     >>> from userdp.concepts import Thresholds
     >>> X = np.tile([[2], [4], [5], [9]], (300, 1))
-    >>> y, users = X[:, 0] > 4, np.repeat(np.arange(300), 4)
-    >>> model = RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=4).fit(X, y.astype(int), groups=users)
+    >>> y, users = (X[:, 0] > 4).astype(int), np.repeat(np.arange(300), 4)
+    >>> model = RealizablePACClassifier(epsilon=1, concepts=Thresholds(10), m=4, classes=(0, 1)).fit(X, y, groups=users)
     >>> model.describe(), model.predict([[3], [7]]).tolist()
     ('x > 4', [0, 1])
     >>> model.privacy_.is_private, model.privacy_.released
@@ -255,7 +255,8 @@ class AgnosticPACClassifier(ConceptClassifier):
     >>> users = np.repeat(np.arange(500), 8)
     >>> X = rng.integers(1, 11, size=(4000, 1))
     >>> y = (X[:, 0] > 4) ^ (rng.random(4000) < 0.2)
-    >>> model = AgnosticPACClassifier(epsilon=2, concepts=Thresholds(10), m=8).fit(X, y.astype(int), groups=users)
+    >>> model = AgnosticPACClassifier(epsilon=2, concepts=Thresholds(10), m=8, classes=(False, True))
+    >>> model = model.fit(X, y, groups=users)
     >>> model.describe()
     'x > 4'
     >>> {part: float(spent) for part, spent in model.privacy_.budget.items()}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.numbers import check_count, open_unit_interval, short_repr
 from userdp.exceptions import BudgetError
-from userdp.users.containers import read_classes, read_labels, rows_in
+from userdp.users.containers import have_labels, read_classes, read_labels, rows_in
 from userdp.users.table import encode_users
 
 MAX_COMPARISONS = 10**14
@@ -35,7 +35,7 @@ def user_level_errors(
     predictions : array-like with shape (K, rows)
         What each of K hypotheses says about each row, 0 or 1.
     y : array-like with shape (rows,)
-        Labels, 0 or 1. What is neither counts as 0.
+        Labels, 0 or 1. Rows with any other do not count, as if they had not been given.
     groups : array-like with shape (rows,)
         User ids: texts, bytes, numbers, bools, dates, times, UUIDs, or tuples of these. Rows without one are left out.
     m : int
@@ -81,8 +81,12 @@ def user_level_errors(
     if table.shape[1] != len(labels):
         raise ValueError(f"predictions has {table.shape[1]} columns for {len(labels)} labels in y; one each is needed")
     users = encode_users(groups, len(labels))
+    counted = have_labels(labels)
+    codes = users.codes[users.of(counted)]
     if users.owned is not None:
-        table, labels = np.ascontiguousarray(table[:, users.owned]), users.of(labels)
+        counted &= users.owned
+    if not counted.all():
+        table, labels = np.ascontiguousarray(table[:, counted]), labels[counted]
     # A row takes 32 bytes for any number of hypotheses up to 256.
     size = max(len(table) * users.n_users * np.min_scalar_type(most).itemsize, max(len(table), 32) * len(labels))
     if size > MAX_BYTES:
@@ -91,7 +95,7 @@ def user_level_errors(
             f"{MAX_BYTES:.2g}; take fewer hypotheses at a time, fewer rows, or m below 256 or 65536"
         )
     points = np.arange(len(labels), dtype=np.uint32)
-    return _core.user_errors(table, labels, (points, users.codes, users.n_users, most), bool(scaled))
+    return _core.user_errors(table, labels, (points, codes, users.n_users, most), bool(scaled))
 
 
 def clipped_pairwise_scores(counts: Any, tau: int) -> npt.NDArray[np.int64]:

@@ -84,7 +84,7 @@ class StatisticalQueryClassifier(VotingClassifier):
     >>> X = rng.integers(0, 2, size=(48_000, 5))
     >>> y = np.where(X[:, 3] == 1, 0, X[:, 1])
     >>> lists = DecisionListQueries(5, alpha=0.1, length=2, tolerance=0.04)
-    >>> model = StatisticalQueryClassifier(epsilon=1, delta=1e-6, algorithm=lists, m=400)
+    >>> model = StatisticalQueryClassifier(epsilon=1, delta=1e-6, algorithm=lists, m=400, classes=(0, 1))
     >>> model.fit(X, y, groups=users).describe()
     'if not x1: 0; else if x3: 0; else 1'
     >>> float(model.privacy_.epsilon), float(model.privacy_.delta)

@@ -306,11 +306,17 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         """,
     )
 
+    def _lacking(self, grouped: bool) -> dict[str, str]:
+        facts = super()._lacking(grouped)
+        if self.domain_size is None and self.points is None:
+            facts["domain_size or points"] = "the points 1, ..., N or (low, high, step)"
+        return facts
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if (self.domain_size is None) == (self.points is None):
+        if self.domain_size is not None and self.points is not None:
             raise ValueError(
-                "exactly one of domain_size (points 1, ..., N) and points (low, high, step) is needed; got "
+                "only one of domain_size (points 1, ..., N) and points (low, high, step) is taken; got "
                 f"domain_size={short_repr(self.domain_size)} and points={short_repr(self.points)}"
             )
         check_rising(self.classes, "and decreasing=True if points above the threshold have the smaller label")

@@ -175,17 +175,25 @@ class WinsorizedMean(UserLevelEstimator):
         """,
     )
 
+    def _lacking(self, grouped: bool) -> dict[str, str]:
+        facts = super()._lacking(grouped)
+        if self.bounds is None and self.max_norm is None:
+            facts["bounds or max_norm"] = (
+                "the range of every column or the largest L2 distance of a record from the center"
+            )
+        if self.homogeneous and self.m is None:
+            facts["m"] = "the number of rows of a user that homogeneous=True is about"
+        return facts
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if (self.bounds is None) == (self.max_norm is None):
+        if self.bounds is not None and self.max_norm is not None:
             raise TypeError(
-                "exactly one of bounds, the public range (low, high) of every column, and max_norm, the largest L2 "
-                "distance of a record from the center, must be given: they are public, and never taken from the data"
+                "only one of bounds, the public range (low, high) of every column, and max_norm, the largest L2 "
+                "distance of a record from the center, is taken"
             )
         if self.user_std is not None and self.homogeneous:
             raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
-        if self.homogeneous and self.m is None:
-            raise ValueError("homogeneous=True needs m, the number of rows of a user")
         if self.method in NEED_A_PROMISE and self.user_std is None and not self.homogeneous:
             raise TypeError(
                 f"method={self.method!r} clips users, and needs a promise of how near they are: give user_std, the "

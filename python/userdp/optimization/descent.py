@@ -263,6 +263,11 @@ class DescentEstimator(UserLevelEstimator):
     def _fitted(self, theta: Floats, n_features: int) -> dict[str, Any]:
         """What is released, from the solution."""
 
+    def _lacking(self, grouped: bool) -> dict[str, str]:
+        if grouped and self.m is None and not any(getattr(self, name, None) for name in ("clip", "concentration")):
+            return {"m": "the public number of rows of a user that are expected"}
+        return {}
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if isinstance(self, TargetEstimator):

@@ -165,12 +165,18 @@ class LinearModel(PublicRandomEstimator):
     )
     fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
 
+    def _lacking(self, grouped: bool) -> dict[str, str]:
+        facts = super()._lacking(grouped and self.solver in DESCENTS)
+        if self.max_feature_norm is None and self.feature_bounds is None:
+            facts["feature_bounds or max_feature_norm"] = "the range of every column or the largest L2 norm of a row"
+        return facts
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if (self.max_feature_norm is None) == (self.feature_bounds is None):
+        if self.max_feature_norm is not None and self.feature_bounds is not None:
             raise ValueError(
-                "exactly one of max_feature_norm, the largest L2 norm of a row, and feature_bounds, the range (low, "
-                "high) of every column, must be given: they are public, and never taken from the data"
+                "only one of max_feature_norm, the largest L2 norm of a row, and feature_bounds, the range (low, high) "
+                "of every column, is taken"
             )
         for name, solvers in (("radius", DESCENTS), ("n_iterations", self.with_iterations)):
             if getattr(self, name) is not None and self.solver not in solvers:
@@ -275,8 +281,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         With `coef_` what is released.
     classes_ : ndarray with shape (2,)
         In rising order, as scikit-learn's metrics need. `coef_` and `decision_function` are about the second of these,
-        `predict_proba` has them in this order. In whichever order `classes` has them, what is neither counts as the
-        first there.
+        `predict_proba` has them in this order, in whichever order `classes` has them.
     converged_ : bool
         With the default solver, and a function of what it released: the noise of a step is small, and the last quarter
         of the steps moved no farther from the quarter before than noise does, or 3 %. Where one class is rare the loss
@@ -425,7 +430,9 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     target_bounds: tuple[float, float] = fields.parameter(
         check=read_bounds,
         kind="pair of floats",
-        doc="(low, high): targets are clamped to these public numbers. Units of targets are half their range.",
+        doc="(low, high): targets are clamped to these public numbers. Rows whose target is no number do not count, as"
+        "\nif the user had not given them. Units of targets are half their range.",
+        fact="the public range (low, high) of targets",
     )
 
     def _moment_solver(self, problem: MomentProblem) -> MomentSolver:

@@ -552,10 +552,20 @@ def _read_labels(labels: Any, name: str) -> Labels | None:
     return made
 
 
+NEITHER = 2
+"""The label of a row that has none of the two classes."""
+
+
 def read_labels(y: Any, classes: Labels, n_rows: int) -> npt.NDArray[np.uint8]:
-    """Return which labels are the second class, as 0 and 1; all others count as the first."""
-    second: npt.NDArray[np.uint8] = (places_of(label_column(y, n_rows), classes) == 1).astype(np.uint8)
-    return second
+    """Return which of the two classes each label is, as 0 and 1, and `NEITHER` for what is none of them."""
+    places = places_of(label_column(y, n_rows), classes)
+    return np.where(places < 0, NEITHER, places).astype(np.uint8)
+
+
+def have_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which rows have one of the two classes, or a number as their target."""
+    known: npt.NDArray[np.bool_] = ~np.isnan(labels) if labels.dtype.kind == "f" else labels != NEITHER
+    return known
 
 
 def label_column(y: Any, n_rows: int) -> Column:

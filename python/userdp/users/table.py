@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from userdp.exact.numbers import check_count, short_repr
 from userdp.users.containers import (
     check_width,
     collected,
+    have_labels,
     read_classes,
     read_column,
     read_features,
@@ -257,13 +258,16 @@ class UserTable:
     X : ndarray with shape (rows, features)
         Numbers, NaN for what is missing or no number: doubles in a table that was read, whatever the container.
     labels : ndarray with shape (rows,)
-        uint8: 0 for the first class and 1 for the second, all 0 where there are no labels. float64 for targets.
+        uint8: 0 for the first class and 1 for the second, all 0 where there are no labels. float64 for targets. Rows
+        whose label is neither class, or whose target is no number, are not among the rows.
     users : ndarray of uint32 with shape (rows,)
         Whose row it is, from 0 to n_users - 1.
     n_users : int
         Public. A user may have no rows.
     m : int
         Public: the most rows that a user has, or, where they are not capped, how many are expected.
+    outside : ndarray of uint32 with shape (rows that do not count,), optional
+        Whose rows those are that are left out for their label or target; None where none is.
     """
 
     X: npt.NDArray[Any]
@@ -271,6 +275,22 @@ class UserTable:
     users: npt.NDArray[np.uint32]
     n_users: int
     m: int
+    outside: npt.NDArray[np.uint32] | None = None
+
+    @classmethod
+    def of(
+        cls, X: npt.NDArray[Any], labels: npt.NDArray[Any], users: Users, m: int, *, labeled: bool = True
+    ) -> UserTable:
+        """The rows that are somebody's and, where they have labels or targets, those with one that is known.
+
+        Which rows are left out depends on each row alone. So a user's rows depend on that user's rows alone, and users
+        all of whose rows are left out still count in `n_users`: neighbors stay neighbors.
+        """
+        X, labels, codes = users.of(X), users.of(labels), users.codes
+        known = have_labels(labels) if labeled else np.True_
+        if np.all(known):
+            return cls(X, labels, codes, users.n_users, m)
+        return cls(X[known], labels[known], codes[known], users.n_users, m, codes[~known])
 
     @classmethod
     def read(
@@ -302,7 +322,8 @@ class UserTable:
         m : int
             The public number of rows that count of each user.
         classes : pair of labels, optional
-            Public. What is neither counts as the first.
+            Public. Rows whose label is neither do not count, as if they had not been given; with targets, those of no
+            number.
         enrolled : sequence of user ids, optional
             The public list of all users. By default those who have rows.
         n_features : int, optional
@@ -331,7 +352,7 @@ class UserTable:
         >>> table = UserTable.read([[1], [2], [None]], ["no", "yes", 7], groups=["ann", "bob", "ann"], m=2,
         ...     classes=("no", "yes"), n_features=1)
         >>> table.X.tolist(), table.labels.tolist(), table.users.tolist(), table.n_users
-        ([[1.0], [2.0], [nan]], [0, 1, 0], [0, 1, 0], 2)
+        ([[1.0], [2.0]], [0, 1], [0, 1], 2)
         """
         grid, ids = read_features(X, groups, n_features=n_features)
         check_width(grid, n_features)
@@ -343,7 +364,7 @@ class UserTable:
             labels = read_targets(y, n_rows)
         else:
             labels = read_labels(y, read_classes(classes), n_rows)
-        table = cls(users.of(grid.numbers()), users.of(labels), users.codes, users.n_users, check_count(m, "m"))
+        table = cls.of(grid.numbers(), labels, users, check_count(m, "m"), labeled=y is not None)
         return table.capped() if capped else table
 
     @property
@@ -358,13 +379,13 @@ class UserTable:
         counted = first_rows(Users(self.users, self.n_users), self.m)
         if counted.all():
             return self
-        return UserTable(self.X[counted], self.labels[counted], self.users[counted], self.n_users, self.m)
+        return replace(self, X=self.X[counted], labels=self.labels[counted], users=self.users[counted])
 
     def first(self, m: int) -> UserTable:
         """The same with at most m rows of each user: the first."""
         if m >= self.m:
             return self
-        return UserTable(self.X, self.labels, self.users, self.n_users, m).capped()
+        return replace(self, m=m).capped()
 
 
 def first_rows(users: Users, m: int) -> npt.NDArray[np.bool_]:
