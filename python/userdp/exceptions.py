@@ -5,6 +5,8 @@ from __future__ import annotations
 __all__ = [
     "BudgetError",
     "InsecureRandomnessWarning",
+    "LabelsOutsideClassesWarning",
+    "NoisyFitWarning",
     "NotDeterministicError",
     "PrivacyBudgetError",
     "TooFewUsersWarning",
@@ -17,6 +19,17 @@ class BudgetError(ValueError):
 
 class InsecureRandomnessWarning(UserWarning):
     """Draws are reproducible from an integer ``random_state``: for tests, and private for nobody."""
+
+
+class LabelsOutsideClassesWarning(UserWarning):
+    """Many labels are neither of the two classes: a function of a noisy share that the fit released, after the fit."""
+
+
+class NoisyFitWarning(UserWarning):
+    """What was found may be noise: a function of what the fit released, said after it; the message says what may help.
+
+    The release has been paid for, so that what follows from it costs nothing more.
+    """
 
 
 class NotDeterministicError(ValueError):

@@ -371,6 +371,8 @@ class UserLevelEstimator(UserLevelMechanism):
             delattr(self, name)
         for name, value in fitted.items():
             setattr(self, name, value)
+        for message, category in plan.doubts(outcome):
+            warn(message, category)
         return self
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None) -> Pmf:

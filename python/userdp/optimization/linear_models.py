@@ -17,7 +17,8 @@ from userdp.estimators.base import TargetEstimator, UserLevelClassifier, UserLev
 from userdp.estimators.column_bounds import KIND, Bounds, check_column_bounds, read_column_bounds
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
-from userdp.exact.numbers import Delta, parse_delta
+from userdp.exact.numbers import Delta, parse_delta, short_repr
+from userdp.exceptions import LabelsOutsideClassesWarning, NoisyFitWarning
 from userdp.optimization.clipped import clipped_descent
 from userdp.optimization.constraints import L2Ball, optional_length
 from userdp.optimization.descent import (
@@ -30,7 +31,13 @@ from userdp.optimization.descent import (
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
 from userdp.optimization.moments import MomentProblem, moment_regression
 from userdp.optimization.phased import PhasedDescent
-from userdp.optimization.preconditioned import preconditioned_regression
+from userdp.optimization.preconditioned import (
+    OUTSIDE,
+    OUTSIDE_DEVIATIONS,
+    GradientClipping,
+    LogisticFit,
+    preconditioned_regression,
+)
 from userdp.optimization.winsorized import GradientOptions, winsorized_descent
 from userdp.public_randomness import PublicSeed
 from userdp.users.containers import Grid
@@ -165,8 +172,11 @@ class LinearModel(PublicRandomEstimator):
     )
     fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
 
+    def _uses_m(self) -> bool:
+        return self.solver == "phased"
+
     def _lacking(self, grouped: bool) -> dict[str, str]:
-        facts = super()._lacking(grouped and self.solver in DESCENTS)
+        facts = super()._lacking(grouped)
         if self.max_feature_norm is None and self.feature_bounds is None:
             facts["feature_bounds or max_feature_norm"] = "the range of every column or the largest L2 norm of a row"
         return facts
@@ -246,15 +256,24 @@ class LinearModel(PublicRandomEstimator):
         def fitted(drawn: Any) -> dict[str, Any]:
             fit = plan.fit(drawn)
             released = self._fitted(np.append(fit.coefficients, fit.intercept), n_features)
-            return {**released, "converged_": fit.converged, "noise_ratio_": fit.noise_ratio}
+            return {**released, "converged_": fit.converged, "noise_ratio_": fit.noise_ratio, **self._known(fit)}
 
         return ReleasePlan(
             plan.budget(),
             lambda table: plan.program(JointRows(table, problem.norm, problem.with_targets)),
             lambda: listed(plan.outcomes, plan.n_outcomes(), "audit fewer users, columns or a coarser grid"),
             fitted,
+            lambda drawn: self._doubts(plan.fit(drawn)),
             warnings=tuple(plan.warnings()),
         )
+
+    def _known(self, fit: Any) -> dict[str, Any]:
+        """What else a fit of the default solver knows of itself."""
+        return {}
+
+    def _doubts(self, fit: Any) -> Iterable[tuple[str, type[Warning]]]:
+        """What is to be said of it."""
+        return ()
 
     def _coefficients(self, theta: Floats, n_features: int) -> tuple[Floats, float]:
         """Coefficients and intercept for features as they are given."""
@@ -332,10 +351,42 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their public defaults.
         """,
     )
+    clip: str = fields.choice(
+        "tested",
+        ["tested", "never"],
+        doc="""
+        For the default solver and users of several rows: whether users' gradients are clipped where a released test
+        finds that next to nobody is longer, which saves noise. Rows far out in a feature count less in any case.
+        """,
+    )
     with_iterations: ClassVar[tuple[str, ...]] = ("auto", "preconditioned", "clipped", "winsorized")
 
     def _moment_solver(self, problem: MomentProblem) -> MomentSolver:
-        return preconditioned_regression(problem, None if self.n_iterations is None else int(self.n_iterations))
+        several = self.require_groups if self.m is None else int(self.m) > 1
+        steps = None if self.n_iterations is None else int(self.n_iterations)
+        return preconditioned_regression(problem, steps, several, self.clip == "tested")
+
+    def _known(self, fit: LogisticFit) -> dict[str, Any]:
+        clipping = None if fit.clipped is None else GradientClipping(*fit.clipped)
+        share, deviation = fit.outside
+        return {
+            "outside_": share,
+            "outside_deviation_": deviation,
+            "clipping_": clipping,
+            "looks_": fit.looks,
+            "refused_": fit.refused,
+        }
+
+    def _doubts(self, fit: LogisticFit) -> Iterable[tuple[str, type[Warning]]]:
+        share, deviation = fit.outside
+        if share > OUTSIDE + OUTSIDE_DEVIATIONS * deviation:
+            yield (
+                f"about {100 * share:.0f} % of the rows (+- {100 * deviation:.1g}) have labels that are neither of "
+                f"classes={short_repr(self.classes)} and do not count: check how labels are written",
+                LabelsOutsideClassesWarning,
+            )
+        for sentence in fit.noisy:
+            yield sentence, NoisyFitWarning
 
     def _loss(self) -> Loss:
         return LogisticLoss()

@@ -149,13 +149,22 @@ class QuantileSearch:
     # Replacing a user moves each count, and so each score, by at most 1. Larger candidates have a public cost, which
     # sums to a part of n at most: with few users a search must not end at the least candidate for its cost alone.
 
-    def __init__(self, n_users: int, candidates: Floats, share: Fraction, epsilon: Fraction, cost: float) -> None:
+    def __init__(
+        self,
+        n_users: int,
+        candidates: Floats,
+        share: Fraction | int,
+        epsilon: Fraction,
+        cost: float,
+        *,
+        per_user: int = 1,
+    ) -> None:
         self.candidates = candidates
         self.epsilon = float(epsilon)
-        self.needed = math.ceil(share * n_users)
-        step = min(cost / self.epsilon, MOST_COST * n_users / len(candidates))
+        self.needed = per_user * (share if isinstance(share, int) else math.ceil(share * n_users))
+        step = per_user * min(cost / self.epsilon, MOST_COST * n_users / len(candidates))
         self.costs: Integers = np.array([round(step * place) for place in range(len(candidates))], dtype=np.int64)
-        self.choice = ExponentialMechanism(epsilon=epsilon, sensitivity=1)
+        self.choice = ExponentialMechanism(epsilon=epsilon, sensitivity=per_user, monotone=True)
 
     def drawn(self, counts: Integers, draw: Sampler) -> int:
         """The place of a candidate, for the numbers of users within each."""
