@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from userdp.exceptions import (
         BudgetError,
         InsecureRandomnessWarning,
+        NoisyFitWarning,
         NotDeterministicError,
         PrivacyBudgetError,
         TooFewUsersWarning,
@@ -77,7 +78,8 @@ _NAMES = {
     "delstab": "BOTTOM DelStab",
     "divergence": "hockey_stick is_indistinguishable",
     "exact": "Bounds LogRatio Pmf exact_pmf",
-    "exceptions": "BudgetError InsecureRandomnessWarning NotDeterministicError PrivacyBudgetError TooFewUsersWarning",
+    "exceptions": "BudgetError InsecureRandomnessWarning NoisyFitWarning NotDeterministicError PrivacyBudgetError "
+    "TooFewUsersWarning",
     "item_to_user": "audit_perfect_generalization",
     "lddp": "LDDPResult PairwiseResult check_lddp pairwise_indistinguishable pairwise_max_divergence",
     "mechanisms": "TruncatedDiscreteLaplace",
@@ -118,6 +120,7 @@ __all__ = [
     "InsecureRandomnessWarning",
     "LDDPResult",
     "LogRatio",
+    "NoisyFitWarning",
     "NotDeterministicError",
     "PairwiseResult",
     "Pmf",

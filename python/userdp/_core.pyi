@@ -592,6 +592,8 @@ class JointRows:
         norm: str,
         center: Sequence[float] | None = None,
         factor: Sequence[float] | None = None,
+        constant: bool = False,
+        target: float = 0.0,
     ) -> JointRows: ...
     def means(self) -> UserVectors: ...
     def spreads(self, center: Sequence[float]) -> UserVectors: ...
@@ -604,11 +606,14 @@ class JointRows:
         constant: bool,
         progress: _Progress = None,
     ) -> WhitenedRows: ...
-    def norm_counts(
-        self, radii: npt.NDArray[np.float64], constant: bool, progress: _Progress = None
-    ) -> npt.NDArray[np.int64]: ...
+    def products(self, radius: float) -> UserVectors: ...
+    def norm_counts(self, radii: npt.NDArray[np.float64], progress: _Progress = None) -> npt.NDArray[np.int64]: ...
     def moment_sum(
-        self, radius: int, grid: float, constant: bool, progress: _Progress = None
+        self,
+        radius: int,
+        grid: float,
+        target: tuple[float, float, float] | None = None,
+        progress: _Progress = None,
     ) -> npt.NDArray[np.int64]: ...
 
 @final

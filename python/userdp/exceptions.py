@@ -26,9 +26,9 @@ class LabelsOutsideClassesWarning(UserWarning):
 
 
 class NoisyFitWarning(UserWarning):
-    """What was found may be noise: a function of what the fit released, said after it; the message says what may help.
+    """What was released says that a fit may be noise, or misses something; the message says what, and what helps.
 
-    The release has been paid for, so that what follows from it costs nothing more.
+    It comes after the fit, and is a function of released numbers and public ones: it tells nothing more.
     """
 
 

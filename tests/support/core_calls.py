@@ -48,6 +48,7 @@ MEANS = _core.UserVectors.means(POINTS, USERS, "euclidean", 1.0, [0.0, 0.0], Non
 GRADIENTS = {"loss": "logistic", "parameter": 1.0, "theta": [0.0, 0.0], "bound": 1.0, "intercept": False}
 JOINT = _core.JointRows(POINTS, None, USERS, "max")
 WHITENED = JOINT.whitened(np.array([1.0, 0.0, 1.0]), [0.0, 0.0], [1.0, 1.0], np.eye(2), False)
+TARGETED = _core.JointRows(POINTS, np.array([1.0, -1.0, 1.0]), USERS, "max")
 VECTOR = np.array([0.0, 1.0])
 DIRECT = _core.LocalRandomizer.randomized_response(LEVEL, 4, 0)
 NOISE = _core.ShuffleNoise(F(2), F(1, 2), 10, False)
@@ -401,7 +402,10 @@ CALLS: dict[str, Call] = {
     "UserVectors.occupied_bins": (MEANS.occupied_bins, (0, 2, 4, 1.0)),
     "UserVectors.counts_within": (MEANS.counts_within, (VECTOR, np.array([0.5, 1.0]))),
     "UserVectors.counts_at_most": (MEANS.counts_at_most, (np.array([[0.5, 1.0], [0.0, 2.0]]),)),
-    "JointRows": (_core.JointRows, (POINTS, np.array([1.0, -1.0, 1.0]), USERS, "max", [0.0] * 3, [1.0] * 3)),
+    "JointRows": (
+        _core.JointRows,
+        (POINTS, np.array([1.0, -1.0, 1.0]), USERS, "max", [0.0] * 2, [1.0] * 2, True, 0.5),
+    ),
     "JointRows.means": (lambda: JOINT.means().counts_within(VECTOR, VECTOR), ()),
     "JointRows.spreads": (lambda center: JOINT.spreads(center).counts_within(VECTOR, VECTOR), ([0.0, 0.0],)),
     "JointRows.whitened": (
@@ -413,8 +417,9 @@ CALLS: dict[str, Call] = {
         lambda *arguments: WHITENED.gradients(*arguments).clipped_sum(VECTOR, 1.0, 0.25),
         ([0.0, 0.0], 1.0),
     ),
-    "JointRows.norm_counts": (JOINT.norm_counts, (np.array([0.5, 1.0]), True)),
-    "JointRows.moment_sum": (JOINT.moment_sum, (64, 0.25, True)),
+    "JointRows.norm_counts": (JOINT.norm_counts, (np.array([0.5, 1.0]),)),
+    "JointRows.moment_sum": (TARGETED.moment_sum, (64, 0.25, (1.0, 2.0, 4.0))),
+    "JointRows.products": (lambda radius: TARGETED.products(radius).counts_within(VECTOR, VECTOR), (4.0,)),
 }
 
 INTEGERS = [-1, 0, 1, *(2**bits + off for bits in (30, 31, 32, 40, 53, 62, 63, 64) for off in (-1, 0))]

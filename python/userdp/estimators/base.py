@@ -25,7 +25,7 @@ from userdp.estimators.plan import Promise, ReleasePlan, Unit
 from userdp.estimators.saving import from_json, to_json
 from userdp.exact.numbers import Epsilon, check_count, short_repr
 from userdp.exact.pmf import Pmf
-from userdp.exceptions import BudgetError, TooFewUsersWarning
+from userdp.exceptions import BudgetError, NoisyFitWarning, TooFewUsersWarning
 from userdp.runtime import source_of, warn
 from userdp.users.containers import (
     Grid,
@@ -371,8 +371,8 @@ class UserLevelEstimator(UserLevelMechanism):
             delattr(self, name)
         for name, value in fitted.items():
             setattr(self, name, value)
-        for message, category in plan.doubts(outcome):
-            warn(message, category)
+        for note in fitted.get("notes_", ()):
+            warn(note, NoisyFitWarning)
         return self
 
     def output_distribution(self, X: Any, y: Any = None, *, groups: Any = None) -> Pmf:

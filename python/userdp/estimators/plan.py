@@ -336,8 +336,6 @@ class ReleasePlan(Promise):
     """All that the program can return, in order. Raises a BudgetError where that is too much to list."""
     fitted: Callable[[Any], Mapping[str, Any]] = field(repr=False)
     """From what was drawn to the fitted attributes, by name: a function of the outcome and of public numbers."""
-    doubts: Callable[[Any], Iterable[tuple[str, type[Warning]]]] = field(default=lambda outcome: (), repr=False)
-    """What should be said of what was drawn after the fit, and as which warning: a function of the same."""
 
     def draw(self, table: UserTable, source: _core.Source, charges: Sequence[Charge] = ()) -> Any:
         """Charge what this release costs, then draw it once."""

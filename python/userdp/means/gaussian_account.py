@@ -43,6 +43,11 @@ class GaussianAccount:
         """What the noise costs in zero-concentration: noise for a sensitivity D has about D^2 / (2 rho)."""
         return self.amount if self.unit == "rho" else self.amount / 2
 
+    @property
+    def mu(self) -> float:
+        """Noise for a sensitivity D has about D over this as its standard deviation."""
+        return math.sqrt(2 * self.rho)
+
     def part(self, share: Fraction | int) -> GaussianAccount:
         """A share of it: shares of a sum of 1 spend all."""
         return GaussianAccount(self.unit, self.amount * share)

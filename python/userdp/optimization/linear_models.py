@@ -18,7 +18,7 @@ from userdp.estimators.column_bounds import KIND, Bounds, check_column_bounds, r
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
 from userdp.exact.numbers import Delta, parse_delta, short_repr
-from userdp.exceptions import LabelsOutsideClassesWarning, NoisyFitWarning
+from userdp.exceptions import LabelsOutsideClassesWarning
 from userdp.optimization.clipped import clipped_descent
 from userdp.optimization.constraints import L2Ball, optional_length
 from userdp.optimization.descent import (
@@ -28,18 +28,14 @@ from userdp.optimization.descent import (
     optional_rounds,
     regularization_parameter,
 )
+from userdp.optimization.least_squares import MomentRegression, moment_regression
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
-from userdp.optimization.moments import MomentProblem, moment_regression
+from userdp.optimization.moments import MomentProblem
 from userdp.optimization.phased import PhasedDescent
-from userdp.optimization.preconditioned import (
-    OUTSIDE,
-    OUTSIDE_DEVIATIONS,
-    GradientClipping,
-    LogisticFit,
-    preconditioned_regression,
-)
+from userdp.optimization.preconditioned import LogisticFit, preconditioned_regression
 from userdp.optimization.winsorized import GradientOptions, winsorized_descent
 from userdp.public_randomness import PublicSeed
+from userdp.runtime import warn
 from userdp.users.containers import Grid
 from userdp.users.vectors import JointRows
 
@@ -68,6 +64,8 @@ DESCENTS: dict[str, Solver] = {"clipped": _clipped, "phased": _phased, "winsoriz
 
 Floats = npt.NDArray[np.float64]
 
+OUTSIDE, OUTSIDE_DEVIATIONS = 0.02, 3.0
+"""A warning says when the share of labels outside the classes is above this by so many standard deviations."""
 RADIUS = 4.0
 """The default of `radius` times the bound of features over the root of their number: coefficients for which features
 that spread over all columns give predictions of this size."""
@@ -256,24 +254,20 @@ class LinearModel(PublicRandomEstimator):
         def fitted(drawn: Any) -> dict[str, Any]:
             fit = plan.fit(drawn)
             released = self._fitted(np.append(fit.coefficients, fit.intercept), n_features)
-            return {**released, "converged_": fit.converged, "noise_ratio_": fit.noise_ratio, **self._known(fit)}
+            known = {"converged_": fit.converged, "noise_ratio_": fit.noise_ratio}
+            return {**released, **known, **self._known(fit, n_features)}
 
         return ReleasePlan(
             plan.budget(),
             lambda table: plan.program(JointRows(table, problem.norm, problem.with_targets)),
             lambda: listed(plan.outcomes, plan.n_outcomes(), "audit fewer users, columns or a coarser grid"),
             fitted,
-            lambda drawn: self._doubts(plan.fit(drawn)),
             warnings=tuple(plan.warnings()),
         )
 
-    def _known(self, fit: Any) -> dict[str, Any]:
-        """What else a fit of the default solver knows of itself."""
+    def _known(self, fit: Any, n_features: int) -> dict[str, Any]:
+        """What else is known of a fit of the default solver, by the names of attributes."""
         return {}
-
-    def _doubts(self, fit: Any) -> Iterable[tuple[str, type[Warning]]]:
-        """What is to be said of it."""
-        return ()
 
     def _coefficients(self, theta: Floats, n_features: int) -> tuple[Floats, float]:
         """Coefficients and intercept for features as they are given."""
@@ -366,27 +360,25 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         steps = None if self.n_iterations is None else int(self.n_iterations)
         return preconditioned_regression(problem, steps, several, self.clip == "tested")
 
-    def _known(self, fit: LogisticFit) -> dict[str, Any]:
-        clipping = None if fit.clipped is None else GradientClipping(*fit.clipped)
-        share, deviation = fit.outside
+    def _known(self, fit: LogisticFit, n_features: int) -> dict[str, Any]:
         return {
-            "outside_": share,
-            "outside_deviation_": deviation,
-            "clipping_": clipping,
+            "outside_": fit.outside,
+            "outside_deviation_": fit.outside_deviation,
+            "clipping_": fit.clipping,
             "looks_": fit.looks,
             "refused_": fit.refused,
+            "notes_": fit.notes,
         }
 
-    def _doubts(self, fit: LogisticFit) -> Iterable[tuple[str, type[Warning]]]:
-        share, deviation = fit.outside
-        if share > OUTSIDE + OUTSIDE_DEVIATIONS * deviation:
-            yield (
-                f"about {100 * share:.0f} % of the rows (+- {100 * deviation:.1g}) have labels that are neither of "
-                f"classes={short_repr(self.classes)} and do not count: check how labels are written",
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> UserLevelLogisticRegression:
+        super().fit(X, y, groups)
+        if getattr(self, "outside_", 0.0) > OUTSIDE + OUTSIDE_DEVIATIONS * getattr(self, "outside_deviation_", 0.0):
+            warn(
+                f"about {100 * self.outside_:.0f} % of the rows have labels that are neither of "
+                f"classes={short_repr(self.classes)}, and do not count: see how labels are written",
                 LabelsOutsideClassesWarning,
             )
-        for sentence in fit.noisy:
-            yield sentence, NoisyFitWarning
+        return self
 
     def _loss(self) -> Loss:
         return LogisticLoss()
@@ -432,22 +424,41 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         With `coef_` what is released.
     converged_ : bool
         With the default solver: whether `noise_ratio_` is at most 0.5.
+    clipping_ : TargetClipping or None
+        With the default solver, like all up to `notes_`, and functions of what it released. How far targets were cut;
+        None where nobody's were.
+    looks_ : int
+        How many tests of cutting were made: 0, 1 or 2.
+    refused_ : bool
+        Whether all of them refused, so that noise is for the whole range of targets.
+    coef_noise_ : ndarray with shape (columns + 1,)
+        The standard deviation of the noise of each coefficient, the intercept last, in units of the data; infinite where
+        it is not known.
+    residual_std_ : float or None
+        The root mean square residual in units of targets, with noise; None where targets were cut.
+    estimates_ : CoefficientNoise
+        What `coef_interval` is made of.
+    notes_ : tuple of str
+        What a `NoisyFitWarning` said.
     noise_ratio_, public_seed_, n_users_, unit_, privacy_, is_private_
         As for `UserLevelLogisticRegression`.
 
     Notes
     -----
-    The default releases the second moments of features and targets, in units of their spread that are found first, and
-    solves the normal equations with a ridge as large as the noise. Rows count within 4 spreads of the center, which are
-    wide enough for all but a hundredth of the rows where noise lets that be known: docs/optimization.md has what comes
-    of rare values where it does not. Users whose second moments are among the tenth that are largest count less. The
-    other solvers take the square of the residual up to the width of `target_bounds` and a line beyond it.
+    The default releases the second moments of features and targets, in units of the spread of features that are found
+    first, and solves the normal equations with a ridge as large as the noise. It is a line fitted to all users, of whom
+    those with extreme features count less: rows far out in a feature count less, and so do a few users with the largest
+    second moments. Targets do not weigh. They are cut only where a released test says that so few users are beyond the
+    cut that they are worth less than the noise for the whole range (`clip`). Where targets are linear in features in
+    expectation, weights by features change nothing of what is estimated. The other solvers take the square of the
+    residual up to the width of `target_bounds` and a line beyond it.
 
     Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
     sensitivities and proofs: docs/proofs/moments.md for the default, docs/proofs/descent.md for the others.
 
-    A `TooFewUsersWarning`, a function of public numbers, says when noise will win, and how many users would do. No
-    intervals for coefficients are offered: the bias of clipping and of the ridge is not known.
+    A `TooFewUsersWarning`, a function of public numbers, says before the fit when noise will win, and how many users
+    would do. A `NoisyFitWarning`, a function of what was released, says so after it, and where cutting or weights may
+    have moved coefficients.
 
     References
     ----------
@@ -466,6 +477,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     ... ).fit(X, y, groups=users)
     >>> model.score(X, y) > 0.95
     True
+    >>> model.coef_interval(0.95).shape
+    (3, 2)
     """
 
     solver: str = fields.choice(
@@ -478,6 +491,14 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         defaults.
         """,
     )
+    clip: str = fields.choice(
+        "tested",
+        ["tested", "never"],
+        doc="""
+        For the default solver. "tested" cuts users' products of features and targets where a released test allows it;
+        "never" takes noise for the whole range of targets.
+        """,
+    )
     target_bounds: tuple[float, float] = fields.parameter(
         check=read_bounds,
         kind="pair of floats",
@@ -486,8 +507,17 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         fact="the public range (low, high) of targets",
     )
 
-    def _moment_solver(self, problem: MomentProblem) -> MomentSolver:
-        return moment_regression(problem)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.clip != "tested" and self.solver in DESCENTS:
+            raise ValueError(f"clip='never' belongs to solver='moments'; got solver={self.solver!r}")
+
+    def _moment_solver(self, problem: MomentProblem) -> MomentRegression:
+        return moment_regression(problem, self.clip == "tested")
+
+    def _known(self, fit: Any, n_features: int) -> dict[str, Any]:
+        known: dict[str, Any] = fit.released(*self._units(n_features), self._target_units())
+        return known
 
     def _target_units(self) -> tuple[float, float]:
         """What targets are measured from, and in which units."""
@@ -511,6 +541,57 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         coefficients, intercept = self._coefficients(theta, n_features)
         middle, unit = self._target_units()
         return {"coef_": coefficients * unit, "intercept_": intercept * unit + middle}
+
+    def coef_interval(self, level: float = 0.95) -> Floats:
+        """Intervals for the coefficients that the fit would have without noise and cutting, all of them together.
+
+        Without noise means: of these users' least squares line, features weighted as in the notes. Sampling is not
+        covered. Intervals are about what solves the noisy equations without the ridge, and as wide as the noise, to
+        first order, and where targets were cut as the released test allows cutting to have moved each.
+
+        Parameters
+        ----------
+        level : float
+            The probability over the noise that all intervals hold, in (0, 1).
+
+        Returns
+        -------
+        ndarray with shape (columns + 1, 2)
+            The lower and the upper ends in units of the data, the intercept last. Infinite where `noise_ratio_` is above
+            1/4, and for columns that hardly vary but in rows too few to be counted.
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1), and for solvers other than the default.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "estimates_"):
+            raise ValueError(f"intervals are known for solver='moments' only; got {self.solver!r}")
+        return self.estimates_.interval(level)
+
+    def summary(self) -> str:
+        """What the default solver released, in a few sentences."""
+        check_is_fitted(self)
+        if not hasattr(self, "estimates_"):
+            raise ValueError(f"there is a summary for solver='moments' only; got {self.solver!r}")
+        lines = ["These users' least squares line, users with extreme features weighted less."]
+        if self.clipping_ is not None:
+            most = math.ceil(self.clipping_.users_at_most(0.95))
+            lines.append(f"Targets were cut: of at most {most} of {self.n_users_} users (95 %).")
+        elif self.refused_:
+            lines.append("Targets were not cut: too many users are far out. Noise is for the whole range.")
+        else:
+            lines.append(
+                "Targets were not cut, and no test was needed." if not self.looks_ else "Targets were not cut."
+            )
+        names = [*getattr(self, "feature_names_in_", range(len(self.coef_))), "intercept"]
+        values = [*self.coef_, self.intercept_]
+        for name, value, noise in zip(names, values, self.coef_noise_, strict=True):
+            lines.append(f"{name}: {value:.6g}, noise {noise:.2g}")
+        if self.residual_std_ is not None:
+            lines.append(f"Residuals: about {self.residual_std_:.3g}.")
+        return "\n".join([*lines, *self.notes_])
 
     def predict(self, X: npt.ArrayLike) -> Floats:
         """The expected target of every row: ndarray with shape (rows,)."""

@@ -1,6 +1,6 @@
-"""Private second moments of users' rows, in units that are found first, and linear regression by them.
+"""Private second moments of users' rows, in units that are found first: what linear models begin with.
 
-What is drawn, in this order: centers of all columns in a few rounds, a scale for each column, how much of the rows is
+What is drawn, in this order: centers of all columns in a few rounds, a scale for each feature, how much of the rows is
 far beyond it, a radius that few users' second moments exceed, and the second moments, summed over users, with noise.
 All else is arithmetic on these integers and on public numbers. Sensitivities and the account: docs/proofs/moments.md.
 """
@@ -8,23 +8,23 @@ All else is arithmetic on these integers and on public numbers. Sensitivities an
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import planned_epsilon, positive_epsilon
 from userdp.exact.numbers import Epsilon, counted
 from userdp.exceptions import BudgetError
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount, gaussian_account
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
-from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
+from userdp.mechanisms.composed import Sampler
 from userdp.users.vectors import SHARE_STEPS
 
 if TYPE_CHECKING:
@@ -41,17 +41,19 @@ CENTER_WIDTH = 4.0
 """Half the width of a round in standard deviations of the noise of the round before."""
 WITHIN_SCALE = Fraction(85, 100)
 """Share of the users whose rows are, in root mean square, within the scale of a column."""
-WITHIN_RADIUS = Fraction(9, 10)
-"""Share of the users whose second moments are not clipped."""
+MOST_CUT = 0.1
+"""The share of the users who may be beyond what a search for a length finds, at most."""
+WORTH = 0.5
+"""Beyond the radius may be so many users of those whom the noise of second moments, clipped to it, is worth."""
 SHARES = {
     "centers": Fraction(5, 100),
-    "scales": Fraction(10, 100),
-    "reaches": Fraction(20, 100),
+    "scales": Fraction(8, 100),
+    "reaches": Fraction(12, 100),
     "radius": Fraction(2, 100),
 }
 """Of the account."""
 WIDEST = 4.0
-"""Where numbers in units are clamped, as in the core."""
+"""The largest feature of a row in units, as in the core: rows with larger ones are shrunk."""
 FARTHEST = 2.0
 """Within their bounds no two numbers are farther apart, in units of half the range."""
 FEW = 0.01
@@ -70,14 +72,16 @@ UNSURE = 1.0
 """Of these more, where a reach was raised: it ends where sums happened to be small."""
 RARE, RARE_DISTANCES = 0.04, 8
 """A warning says when rare rows, of this share, are not found among so many distances."""
+MISTAKEN = 0.05
+"""How likely a fit warns of rows beyond a reach where there are none."""
 COST = 8.0
 """Of a larger scale, over the epsilon of its search: one of many columns with a scale far too large would be lost."""
 MOST_COST = 0.8
 """Of all candidates of a search together, in users over n."""
 ENOUGH = 120
 """Users times the epsilon of a search below which scales are not found."""
-MOST_COLUMNS = 2**13
-"""Of second moments, which are as many as half of its square."""
+MOST_COLUMNS = 2**12 - 1
+"""Of second moments, which are as many as half of its square; targets are one more."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +90,16 @@ class MomentProblem:
 
     n_users: int
     n_features: int
-    with_targets: bool  # whether targets are a column
+    with_targets: bool  # whether targets have a center
     fit_intercept: bool  # whether rows have a last entry 1, and columns centers
     norm: str  # "max" or "l2": features are in the cube or the ball of radius 1
     epsilon: Epsilon
     delta: Fraction
     regularization: float = 0.0  # lambda of lambda |theta|^2 / 2, features in units of their public bounds
     grid_resolution: int = GRID_RESOLUTION
-    scale_steps: int = 33
+    scale_steps: int = 43
     radius_steps: int = 41
+    length_steps: int = 97
     in_rho: bool = False  # whether noise is to be accounted for in zero-concentration, as a ledger asks that counts rho
 
     def __post_init__(self) -> None:
@@ -107,19 +112,20 @@ class MomentProblem:
 
     @property
     def columns(self) -> int:
-        """Features, and targets where they are a column."""
+        """What has a center: features, and targets where there are any."""
         return self.n_features + self.with_targets
 
     @property
     def dimension(self) -> int:
-        """D: columns and the constant."""
-        return self.columns + self.fit_intercept
+        """D: features and the constant."""
+        return self.n_features + self.fit_intercept
 
     @property
     def noisy_integers(self) -> int:
         """How many integers get Gaussian noise, at most, before descents."""
-        reaches = self.columns * (self.scale_steps // 2)
-        return CENTER_ROUNDS * self.columns + reaches + self.dimension * (self.dimension + 1) // 2
+        reaches = self.n_features * (self.scale_steps // 2)
+        joint, more = self.dimension + self.with_targets, self.with_targets * (self.dimension + 2)  # products and looks
+        return CENTER_ROUNDS * self.columns + reaches + joint * (joint + 1) // 2 + more
 
     def account(self, more_integers: int = 0) -> tuple[GaussianAccount, Fraction]:
         """What may be spent, and the distance of all noise from ideal noise, which is paid."""
@@ -144,32 +150,41 @@ def power_of_two_below(x: float) -> float:
 
 
 class QuantileSearch:
-    """The least of increasing candidates that a share of the users is within, by the exponential mechanism."""
+    """The least of increasing candidates that enough users are within, by the exponential mechanism."""
 
-    # Replacing a user moves each count, and so each score, by at most 1. Larger candidates have a public cost, which
-    # sums to a part of n at most: with few users a search must not end at the least candidate for its cost alone.
+    # A user is within all candidates from some point on, or within all without rows. So replacing a user moves all
+    # counts one way, by at most 1, and all scores: their oscillation is at most 1, and the choice, with weights
+    # e^(-epsilon score), has epsilon-bounded range. Larger candidates have a public cost, which sums to a part of n at
+    # most: with few users a search must not end at the least candidate for its cost alone.
+
+    # Shares of rows within candidates do not all move one way, but in an interval as wide as the share of all rows,
+    # which is enough: docs/proofs/whitened_descent.md.
 
     def __init__(
         self,
         n_users: int,
         candidates: Floats,
-        share: Fraction | int,
+        needed: int,
         epsilon: Fraction,
         cost: float,
-        *,
-        per_user: int = 1,
+        per_user: int = 1,  # what a user adds to a count at most
     ) -> None:
         self.candidates = candidates
         self.epsilon = float(epsilon)
-        self.needed = per_user * (share if isinstance(share, int) else math.ceil(share * n_users))
+        self.needed = per_user * needed
         step = per_user * min(cost / self.epsilon, MOST_COST * n_users / len(candidates))
         self.costs: Integers = np.array([round(step * place) for place in range(len(candidates))], dtype=np.int64)
         self.choice = ExponentialMechanism(epsilon=epsilon, sensitivity=per_user, monotone=True)
 
     def drawn(self, counts: Integers, draw: Sampler) -> int:
-        """The place of a candidate, for the numbers of users within each."""
+        """The place of a candidate, for the numbers of users within each, those without rows included."""
         index: int = draw(self.choice, np.maximum(self.needed - counts, 0) + self.costs)
         return index
+
+
+def needed_users(n_users: int, cut: float) -> int:
+    """How many users must be within a length, where so many may be beyond; at most a tenth of them are."""
+    return math.ceil(n_users - min(cut, MOST_CUT * n_users))
 
 
 @dataclass(frozen=True)
@@ -228,13 +243,14 @@ class UnitSearch:
     def __init__(self, problem: MomentProblem, parts: Mapping[str, GaussianAccount]) -> None:
         self.problem = problem
         self.rounds = tuple(self._rounds(parts["centers"])) if problem.fit_intercept else ()
-        each = Fraction(1, problem.columns)
+        each = Fraction(1, problem.n_features)
         epsilon = parts["scales"].part(each).search_epsilon()
         # Too few users for all candidates have the largest ones only: coefficients do not grow beyond all bounds.
         enough = min(1.0, problem.n_users * float(epsilon) / ENOUGH)
         self.steps = max(1, round(problem.scale_steps * enough))
         candidates = 2 * np.exp2(-np.arange(self.steps)[::-1] / 2)
-        self.scales = QuantileSearch(problem.n_users, candidates, WITHIN_SCALE, epsilon, COST)
+        needed = math.ceil(WITHIN_SCALE * problem.n_users)
+        self.scales = QuantileSearch(problem.n_users, candidates, needed, epsilon, COST)
         self._part = parts["reaches"].part(each)
         self.reaches = tuple(self._reaches(WIDEST * float(scale)) for scale in candidates)
 
@@ -276,9 +292,11 @@ class UnitSearch:
             low = self.center(sums) - this.half
             total = means.winsorized_sum(low, this.steps, this.grid)
             sums.append(draw(this.noise, tuple(total.tolist())))
-        levels = np.broadcast_to(self.scales.candidates, (self.problem.columns, self.steps))
-        center = self.center(sums)
-        counts = rows.spreads(center).counts_at_most(levels)
+        size = self.problem.n_features
+        levels = np.broadcast_to(self.scales.candidates, (size, self.steps))
+        center = self.center(sums)[:size]
+        # Users without rows are within all scales.
+        counts = rows.spreads(center).filled().counts_at_most(levels)
         places = tuple(self.scales.drawn(column, draw) for column in counts)
         beyond: list[tuple[int, ...]] = []
         for column, reaches in enumerate(self.reaches[place] for place in places):
@@ -298,43 +316,85 @@ class UnitSearch:
         return center
 
     def units(self, drawn: tuple[Any, ...]) -> tuple[Floats, Floats]:
-        """Centers and scales, in units of public bounds."""
+        """Centers of all columns, and scales of features, in units of public bounds."""
         centers, places, beyond = drawn
         scales = self.scales.candidates[list(places)]
         reached = [self.reaches[place].distance(sums) / WIDEST for place, sums in zip(places, beyond, strict=True)]
         return self.center(centers), np.maximum(scales, reached)
 
+    def in_units(self, drawn: tuple[Any, ...], rows: JointRows) -> JointRows:
+        """Rows in the units that were found: the constant behind features, and targets from their center."""
+        center, scale = self.units(drawn)
+        target = float(center[-1]) if self.problem.with_targets else 0.0
+        return rows.in_units(
+            center[: self.problem.n_features], scale, constant=self.problem.fit_intercept, target=target
+        )
+
+    def means(self, matrix: Floats) -> Floats:
+        """The means of features in units, by noisy second moments: users without rows and shrunk rows count less."""
+        size = self.problem.n_features
+        if not self.problem.fit_intercept:
+            return np.zeros(size)
+        whole = max(float(matrix[-1, -1]), 1 / WIDEST**2)
+        means: Floats = np.clip(matrix[:size, -1] / whole, -WIDEST, WIDEST)
+        return means
+
+    def unsure(self, drawn: tuple[Any, ...], matrix: Floats) -> npt.NDArray[np.bool_]:
+        """Features that vary, by their noisy second moments, by no more than rows beyond their reach would make them.
+
+        They may be the same in all other rows.
+        """
+        _, places, beyond = drawn
+        size = self.problem.n_features
+        doubts = [self.reaches[place].doubt(sums) for place, sums in zip(places, beyond, strict=True)]
+        by_few = WIDEST**2 * np.array(doubts) / (SHARE_STEPS * self.problem.n_users)
+        means = self.means(matrix)
+        unsure: npt.NDArray[np.bool_] = np.diag(matrix)[:size] - means**2 * matrix[-1, -1] < by_few
+        return unsure
+
     def line(self, drawn: tuple[Any, ...], matrix: Floats, slopes: Floats) -> tuple[Floats, float]:
         """Coefficients and intercept for features in units of public bounds, of those in units that were found.
 
-        A column that varies, by its noisy second moment, by no more than rows beyond its reach would make it, may be
-        the same in all others. These rows counted at the reach and may be as far off as the bounds are. The slope is
-        then as if they were there.
+        Rows beyond the reach of an unsure feature may be as far off as the bounds are, and noise is then divided by
+        next to nothing. Its slope is as if they were there.
         """
-        _, places, beyond = drawn
-        center, scale = (values[: self.problem.n_features] for values in self.units(drawn))
-        size = len(center)
-        means = matrix[:size, -1] if self.problem.fit_intercept else np.zeros(size)
-        doubts = [self.reaches[place].doubt(sums) for place, sums in zip(places, beyond, strict=True)]
-        by_few = WIDEST**2 * np.array(doubts[:size]) / (SHARE_STEPS * self.problem.n_users)
-        unsure = np.diag(matrix)[:size] - means**2 < by_few
+        center, scale = self.units(drawn)
+        size = self.problem.n_features
+        center, unsure = center[:size], self.unsure(drawn, matrix)
         coefficients = slopes[:size] / np.where(unsure, np.maximum(scale, (1 + np.abs(center)) / WIDEST), scale)
         if not self.problem.fit_intercept:
             return coefficients, 0.0
-        # The line through the mean.
+        # The line through the mean, by which nothing changes where nothing is unsure.
+        means = self.means(matrix)
         return coefficients, float(slopes[size] + slopes[:size] @ means - coefficients @ (center + scale * means))
+
+    def shares_missed(self, drawn: tuple[Any, ...]) -> Floats:
+        """The share of rows beyond the reach of each feature, by the mean of its noisy sums; 0 where that is noise.
+
+        With a probability of about .95 all are 0 where no row is beyond.
+        """
+        _, places, beyond = drawn
+        whole, sure = SHARE_STEPS * self.problem.n_users, NormalDist().inv_cdf(1 - MISTAKEN / self.problem.n_features)
+        shares = np.zeros(self.problem.n_features)
+        for column, (reaches, sums) in enumerate(zip((self.reaches[place] for place in places), beyond, strict=True)):
+            rest = sums[reaches.place(sums) :]
+            if reaches.noise is not None and rest:
+                mean = float(np.mean(rest))
+                deviation = math.sqrt(reaches.noise.sigma_squared / len(rest))
+                shares[column] = mean / whole if mean > sure * deviation else 0.0
+        return shares
 
     def outcomes(self) -> Iterator[tuple[Any, ...]]:
         """All that can be drawn."""
-        columns = self.problem.columns
         each = [
             product(
-                range(-this.noise.support, self.problem.n_users * this.steps + this.noise.support + 1), repeat=columns
+                range(-this.noise.support, self.problem.n_users * this.steps + this.noise.support + 1),
+                repeat=self.problem.columns,
             )
             for this in self.rounds
         ]
         for sums in product(*each):
-            for places in product(range(self.steps), repeat=columns):
+            for places in product(range(self.steps), repeat=self.problem.n_features):
                 shares = [self._shares(self.reaches[place]) for place in places]
                 for beyond in product(*(product(values, repeat=length) for values, length in shares)):
                     yield sums, places, beyond
@@ -351,60 +411,103 @@ class UnitSearch:
         problem = self.problem
         rounds = [(problem.n_users * this.steps + 2 * this.noise.support + 1, problem.columns) for this in self.rounds]
         of_a_column = sum(counted((len(values), length)) for values, length in map(self._shares, self.reaches))
-        return [*rounds, (of_a_column, problem.columns)]
+        return [*rounds, (of_a_column, problem.n_features)]
 
 
 @dataclass(frozen=True)
-class MomentNoise:
-    """The noise of second moments clipped to one radius."""
+class MatrixRelease:
+    """Noisy sums of users' symmetric matrices, each clipped to one radius in Frobenius norm."""
 
-    steps: int  # R in steps of the grid
+    # Twice the variance on the diagonal: all entries together then cost the part for |Y - Y'|^2 <= 2 reach^2.
+
+    n_users: int
+    size: int
+    steps: int  # the radius in steps of the grid
     grid: float
-    diagonal: DiscreteGaussian
-    others: DiscreteGaussian
+    reach: int  # the steps and what rounding adds
+    part: GaussianAccount
+
+    @classmethod
+    def of(cls, problem: MomentProblem, size: int, radius: float, part: GaussianAccount) -> MatrixRelease:
+        """Of a released radius."""
+        grid = power_of_two_below(radius / problem.grid_resolution)
+        steps = math.floor(radius / grid)
+        # Matrices with a target behind features are put together from two parts, whose sum is rounded.
+        return cls(problem.n_users, size, steps, grid, steps + 2 * size + (size > problem.dimension), part)
+
+    @property
+    def diagonal(self) -> DiscreteGaussian:
+        """The noise of entries of the diagonal."""
+        return self.part.part(Fraction(1, 2)).noise(self.reach)
+
+    @property
+    def others(self) -> DiscreteGaussian:
+        """The noise of entries above it."""
+        return self.part.noise(self.reach)
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of an entry of the diagonal of the mean; others have this over sqrt(2)."""
+        return self.grid / self.n_users * math.sqrt(self.diagonal.sigma_squared)
+
+    def drawn(self, triangle: Integers, draw: Sampler) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Noisy sums of an upper triangle: the diagonal, and all above it."""
+        rows, columns = np.triu_indices(self.size)
+        diagonal = draw(self.diagonal, tuple(triangle[rows == columns].tolist()))
+        others = draw(self.others, tuple(triangle[rows != columns].tolist())) if self.size > 1 else ()
+        return diagonal, others
+
+    def matrix(self, drawn: tuple[tuple[int, ...], tuple[int, ...]]) -> Floats:
+        """The noisy mean."""
+        upper = np.zeros((self.size, self.size))
+        upper[np.triu_indices(self.size, 1)] = np.array(drawn[1], dtype=np.float64)
+        whole: Floats = (upper + upper.T + np.diag(np.array(drawn[0], dtype=np.float64))) * (self.grid / self.n_users)
+        return whole
+
+    def outcomes(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """All that can be drawn."""
+        diagonal, others = self._ranges()
+        for entries in product(diagonal, repeat=self.size):
+            for beside in product(others, repeat=self.size * (self.size - 1) // 2):
+                yield entries, beside
+
+    def n_outcomes(self) -> int:
+        """How many there are."""
+        diagonal, others = self._ranges()
+        return counted((len(diagonal), self.size), (len(others), self.size * (self.size - 1) // 2))
+
+    def _ranges(self) -> tuple[range, range]:
+        total, diagonal, far = self.n_users * self.steps, self.diagonal.support, self.others.support
+        return range(-diagonal, total + diagonal + 1), range(-total - far, total + far + 1)
 
 
 class SecondMoments:
-    """The mean over users of second moments of rows in units, clipped to a radius that is found."""
+    """The mean over users of second moments of features in units, clipped to a radius that is found."""
 
     def __init__(self, problem: MomentProblem, *, radius: GaussianAccount, moments: GaussianAccount) -> None:
         self.problem = problem
         self.part = moments
         size = problem.dimension
         candidates = WIDEST**2 * size * np.exp2(-np.arange(problem.radius_steps)[::-1] / 4)
-        self.radius = QuantileSearch(problem.n_users, candidates, WITHIN_RADIUS, radius.search_epsilon(), 3.0)
-        self._rows, self._columns = np.triu_indices(size)
-        self._diagonal = self._rows == self._columns
+        # As many users count less, by their features alone, as the noise for all of them would be worth.
+        cut = WORTH * size / (moments.mu / math.sqrt(2))
+        needed = needed_users(problem.n_users, cut)
+        self.radius = QuantileSearch(problem.n_users, candidates, needed, radius.search_epsilon(), 3.0)
 
-    @lru_cache(maxsize=64)  # noqa: B019  plans are few
-    def noise(self, index: int) -> MomentNoise:
+    def release(self, index: int) -> MatrixRelease:
         """For one candidate radius."""
-        radius = float(self.radius.candidates[index])
-        grid = power_of_two_below(radius / self.problem.grid_resolution)
-        steps = math.floor(radius / grid)
-        # Twice the variance on the diagonal: all entries together then cost the part for |Y - Y'|^2 <= 2 (R + 2D)^2.
-        reach = steps + 2 * self.problem.dimension
-        return MomentNoise(steps, grid, self.part.part(Fraction(1, 2)).noise(reach), self.part.noise(reach))
+        return MatrixRelease.of(self.problem, self.problem.dimension, float(self.radius.candidates[index]), self.part)
 
     def drawn(self, rows: JointRows, draw: Sampler) -> tuple[Any, ...]:
         """A candidate radius, and noisy sums: the diagonal, and all above it."""
-        constant = self.problem.fit_intercept
-        index = self.radius.drawn(rows.norm_counts(self.radius.candidates, constant=constant), draw)
-        noise = self.noise(index)
-        total = rows.moment_sum(noise.steps, noise.grid, constant=constant)
-        diagonal = draw(noise.diagonal, tuple(total[self._diagonal].tolist()))
-        others = draw(noise.others, tuple(total[~self._diagonal].tolist())) if self.problem.dimension > 1 else ()
-        return index, diagonal, others
+        index = self.radius.drawn(rows.norm_counts(self.radius.candidates), draw)
+        release = self.release(index)
+        return index, *release.drawn(rows.moment_sum(release.steps, release.grid), draw)
 
     def matrix(self, drawn: tuple[Any, ...]) -> tuple[Floats, float]:
         """The noisy mean of second moments, and the standard deviation of an entry of its diagonal."""
-        index, diagonal, others = drawn
-        noise, size = self.noise(index), self.problem.dimension
-        unit = noise.grid / self.problem.n_users
-        upper = np.zeros((size, size))
-        upper[self._rows[~self._diagonal], self._columns[~self._diagonal]] = np.array(others, dtype=np.float64)
-        moments = (upper + upper.T + np.diag(np.array(diagonal, dtype=np.float64))) * unit
-        return moments, unit * math.sqrt(noise.diagonal.sigma_squared)
+        release = self.release(drawn[0])
+        return release.matrix(drawn[1:]), release.sigma
 
     def planned_noise(self) -> float:
         """The standard deviation of an entry of the diagonal where R is D / 2, as for rows of unit variance."""
@@ -412,25 +515,12 @@ class SecondMoments:
 
     def outcomes(self) -> Iterator[tuple[Any, ...]]:
         """All that can be drawn."""
-        size = self.problem.dimension
         for index in range(self.problem.radius_steps):
-            noise = self.noise(index)
-            total = self.problem.n_users * noise.steps
-            low, end = -noise.diagonal.support, total + noise.diagonal.support + 1
-            far = total + noise.others.support
-            for diagonal in product(range(low, end), repeat=size):
-                for others in product(range(-far, far + 1), repeat=size * (size - 1) // 2):
-                    yield index, diagonal, others
+            yield from ((index, *sums) for sums in self.release(index).outcomes())
 
     def n_outcomes(self) -> int:
         """How many there are."""
-        size, sizes = self.problem.dimension, 0
-        for index in range(self.problem.radius_steps):
-            noise = self.noise(index)
-            total = self.problem.n_users * noise.steps
-            diagonal, others = total + 2 * noise.diagonal.support + 1, 2 * (total + noise.others.support) + 1
-            sizes += counted((diagonal, size), (others, size * (size - 1) // 2))
-        return sizes
+        return sum(self.release(index).n_outcomes() for index in range(self.problem.radius_steps))
 
 
 def solved(matrix: Floats, ridge: float) -> tuple[Floats, Floats]:
@@ -454,83 +544,7 @@ def too_few(problem: MomentProblem, needed: int) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class LinearFit:
-    """A linear regression in units of public bounds, and what is known of it."""
-
-    coefficients: Floats
-    intercept: float
-    noise_ratio: float
-
-    @property
-    def converged(self) -> bool:
-        """Whether noise is small beside what is known least of the features."""
-        return self.noise_ratio <= 0.5
-
-
-class MomentRegression:
-    """Least squares from private second moments."""
-
-    def __init__(self, problem: MomentProblem) -> None:
-        self.problem = problem
-        self.account, self._distance = problem.account()
-        self.shares = problem.shares(Fraction(1))
-        self.parts = {name: self.account.part(share) for name, share in self.shares.items()}
-        self.search = UnitSearch(problem, self.parts)
-        self.moments = SecondMoments(problem, radius=self.parts["radius"], moments=self.parts["moments"])
-
-    def budget(self) -> Budget:
-        """What a fit costs, and on what it is spent."""
-        problem = self.problem
-        return self.account.budget(self.shares, self._distance, positive_epsilon(problem.epsilon), problem.delta)
-
-    def program(self, rows: JointRows) -> AdaptiveMechanism:
-        """What is drawn; the outcome is a transcript of integers."""
-
-        def transcript(draw: Sampler) -> Hashable:
-            units = self.search.drawn(rows, draw)
-            return units, self.moments.drawn(rows.in_units(*self.search.units(units)), draw)
-
-        return transcript
-
-    def outcomes(self) -> Iterable[Hashable]:
-        """All transcripts that are possible."""
-        moments = list(self.moments.outcomes())
-        return ((units, drawn) for units in self.search.outcomes() for drawn in moments)
-
-    def n_outcomes(self) -> int:
-        """The number of possible transcripts."""
-        return counted(*self.search.n_outcomes(), (self.moments.n_outcomes(), 1))
-
-    def warnings(self) -> list[str]:
-        """That there are too few users, from public numbers."""
-        problem = self.problem
-        noise = self.moments.planned_noise() * math.sqrt(2 * problem.dimension) / 0.15
-        return too_few(problem, users_needed(problem.n_users, *self.search.ratios(), noise))
-
-    def fit(self, outcome: Any) -> LinearFit:
-        """The regression that a transcript stands for."""
-        problem = self.problem
-        center, scale = self.search.units(outcome[0])
-        matrix, sigma = self.moments.matrix(outcome[1])
-        target = problem.n_features
-        kept = [place for place in range(problem.dimension) if place != target]
-        ridge = sigma * math.sqrt(problem.dimension)
-        gram = matrix[np.ix_(kept, kept)] + regularizer(problem, scale)
-        values, vectors = solved(gram, ridge)
-        found = vectors @ ((vectors.T @ matrix[kept, target]) / values)
-        coefficients, intercept = self.search.line(outcome[0], matrix, found)
-        coefficients, intercept = coefficients * scale[target], float(center[target] + scale[target] * intercept)
-        return LinearFit(coefficients, intercept, sigma * math.sqrt(2 * problem.dimension) / float(values[0]))
-
-
 def regularizer(problem: MomentProblem, scale: Floats) -> Floats:
     """The matrix of the public regularizer, for theta in units: features in units of bounds, the constant as it is."""
     strength = problem.regularization / scale[: problem.n_features] ** 2
     return np.diag([*strength, *[problem.regularization] * problem.fit_intercept])
-
-
-@lru_cache(maxsize=64)
-def moment_regression(problem: MomentProblem) -> MomentRegression:
-    """The plan of a linear regression."""
-    return MomentRegression(problem)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +25,13 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import counted
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
+from userdp.optimization.cutting import CuttingTest, TargetClipping, Verdict, worth_of_noise
 from userdp.optimization.moments import (
     MomentProblem,
     QuantileSearch,
     SecondMoments,
     UnitSearch,
+    needed_users,
     power_of_two_below,
     regularizer,
     solved,
@@ -40,7 +41,7 @@ from userdp.optimization.moments import (
 from userdp.users.vectors import SHARE_STEPS
 
 if TYPE_CHECKING:
-    from userdp.users.vectors import JointRows, UserVectors, WhitenedRows
+    from userdp.users.vectors import JointRows, WhitenedRows
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,14 +64,12 @@ LOOK_SHARES = Fraction(3, 100), Fraction(8, 100)
 """A look spends .6 / D of the account, within these."""
 PAIR = 1449
 """The least integer above 1024 sqrt(2): how far a user can move the sums of shares of the two kinds of labels."""
-ROW_STEPS, GRADIENT_STEPS = 33, 41
-"""Quarter octaves of lengths of rows, and of users' gradients."""
+ROW_STEPS = 33
+"""Quarter octaves of lengths of rows."""
 LONGEST = 16.0
 """The largest length of a row that is tried, over sqrt(D)."""
-LONG_ROWS, LONG_USERS = 0.5, 0.25
-"""Rows that may count less, and users whose gradients may be clipped, in users who are worth the noise against it."""
-ACCEPTED, DEVIATIONS = 0.3, 1.3
-"""A look accepts so many of these users, and so many standard deviations of its noise."""
+LONG_ROWS = 0.5
+"""Rows that may count less, in users who are worth the noise against it."""
 STEP = 0.75
 """Steps are this over the curvature: at the start, p (1 - p) in all directions, and up to 3 times as much later."""
 STEEPER = 3.0
@@ -82,31 +81,6 @@ RESTLESS = 2.5
 """Steps this many times as long as noise makes them do not settle."""
 TOO_MUCH = 0.5
 """The noise of a step above which a warning is given, and of log odds over their spread."""
-OUTSIDE, OUTSIDE_DEVIATIONS = 0.02, 3.0
-"""A warning says when the share of labels outside the classes is above this by so many standard deviations."""
-
-
-@dataclass(frozen=True)
-class GradientClipping:
-    """What was released of users whose gradients were clipped, at the first solution.
-
-    Attributes
-    ----------
-    radius : float
-        The length that gradients are clipped to, over that of the longest.
-    users : float
-        How many users are beyond it, with noise: one who is beyond by half of the radius is half a user.
-    deviation : float
-        The standard deviation of that noise.
-    """
-
-    radius: float
-    users: float
-    deviation: float
-
-    def users_at_most(self, level: float = 0.95) -> float:
-        """How many there are, with this probability over the noise."""
-        return max(self.users, 0.0) + self.deviation * NormalDist().inv_cdf(level)
 
 
 @dataclass(frozen=True)
@@ -119,9 +93,10 @@ class LogisticFit:
     converged: bool
     looks: int
     refused: bool
-    clipped: tuple[float, float, float] | None  # as in `GradientClipping`
-    outside: tuple[float, float]  # the share of rows of neither class, and its standard deviation
-    noisy: tuple[str, ...]  # what noise may have done, in sentences
+    clipping: TargetClipping | None  # of gradients, at the first solution
+    outside: float  # the share of rows of neither class
+    outside_deviation: float
+    notes: tuple[str, ...]  # what noise may have done, in sentences
 
 
 @dataclass(frozen=True)
@@ -140,32 +115,6 @@ class Phase:
         return self.grid * math.sqrt(self.noise.sigma_squared) / self.n_users
 
 
-class LookedUp:
-    """One test of whether few users' gradients are longer than a radius."""
-
-    # T is the sum over users of min(max(|g| / r - 1, 0), 1): as integers, of the ball of r / 2, for which
-    # `clipping_excess` has half of min(max(q - 2R, 0), 2R) for a user, at most R = floor(r / 2 / grid).
-
-    def __init__(self, plan: PreconditionedRegression, radius: float) -> None:
-        self.radius = radius
-        self.grid = power_of_two_below(radius / plan.problem.grid_resolution)
-        self.reach = math.floor(radius / 2 / self.grid)
-        self.noise = plan.account.part(plan.look).noise(self.reach)
-        self.deviation = math.sqrt(self.noise.sigma_squared) / self.reach
-        self.threshold = ACCEPTED * plan.worth + DEVIATIONS * self.deviation
-
-    def drawn(self, gradients: UserVectors, draw: Sampler) -> int:
-        """The noisy sum, in steps."""
-        origin = np.zeros(gradients.dimension)
-        _, (total,) = gradients.clipping_excess(origin, self.radius / 2, 2.01 * self.radius, self.grid, 1)
-        found: int = draw(self.noise, int(total))
-        return found
-
-    def accepts(self, found: int) -> bool:
-        """Whether so few are beyond that clipping is worth it."""
-        return found / self.reach <= self.threshold
-
-
 class PreconditionedRegression:
     """Descent in whitened units, by weights that look at features, and a clip that was tested."""
 
@@ -181,32 +130,26 @@ class PreconditionedRegression:
         shares["moments"] = MOMENTS_SHARE * (1 - sum(shares.values(), Fraction(0)))
         shares |= {"radius": RADIUS_SHARE, "rows": ROWS_SHARE}
         left = 1 - sum(shares.values(), Fraction(0))
+        self.worth = worth_of_noise(size, self.account.part(left))
+        """A: users with the longest gradient who are worth the noise of not clipping."""
         if self.tested:
-            shares |= {"first": FIRST_SHARE * left, "search": SEARCH_SHARE}
-        # Looks take theirs from this, before it is used.
+            # The test takes the shares of its looks from what is left after its search, before that is used.
+            shares["first"] = FIRST_SHARE * left
+            look = max(LOOK_SHARES[0], min(LOOK_SHARES[1], Fraction(3, 5 * size)))
+            self.test = CuttingTest(problem, self.account, left - shares["first"], search=SEARCH_SHARE, look=look)
+            shares["search"] = SEARCH_SHARE
         shares["gradients"] = 1 - sum(shares.values(), Fraction(0))
-        self.look = max(LOOK_SHARES[0], min(LOOK_SHARES[1], Fraction(3, 5 * size)))
         self.shares = shares
         self.parts = {name: self.account.part(share) for name, share in shares.items()}
-        mu = math.sqrt(2 * self.account.rho)
-        self.worth = 2 * math.sqrt(size / float(left)) / mu
-        """A: users with the longest gradient who are worth the noise of not clipping."""
         # Whitened rows have norm sqrt(D), and gradients at 0 half of that: the noise of a step, were there one.
         self._noise = size / (n * math.sqrt(2 * self.parts["gradients"].rho))
         self.class_noise = self.parts["classes"].noise(PAIR)
         self.search = UnitSearch(problem, self.parts)
         self.moments = SecondMoments(problem, radius=self.parts["radius"], moments=self.parts["moments"])
         lengths = LONGEST * math.sqrt(size) * np.exp2(-np.arange(ROW_STEPS)[::-1] / 4)
-        allowed = min(max(LONG_ROWS * self.worth, 1.0), 0.1 * n)
-        self.long_rows = QuantileSearch(
-            n, lengths, math.ceil(n - allowed), self.parts["rows"].search_epsilon(), 1.0, per_user=SHARE_STEPS
-        )
-        if self.tested:
-            ladder = np.exp2(-np.arange(GRADIENT_STEPS)[::-1] / 4)
-            allowed = min(max(LONG_USERS * self.worth, 1.0), 0.1 * n)
-            self.long_users = QuantileSearch(
-                n, ladder, math.ceil(n - allowed), self.parts["search"].search_epsilon(), 1.0
-            )
+        needed = needed_users(n, max(LONG_ROWS * self.worth, 1.0))
+        epsilon = self.parts["rows"].search_epsilon()
+        self.long_rows = QuantileSearch(n, lengths, needed, epsilon, 1.0, per_user=SHARE_STEPS)
 
     def budget(self) -> Budget:
         """What a fit costs, and on what it is spent."""
@@ -241,15 +184,12 @@ class PreconditionedRegression:
         """The steps to the first solution."""
         return self.phase(longest, self.shares["first"], self.first_rounds)
 
-    def last(self, longest: float, radius: float | None, looks: int) -> Phase:
-        """The steps after looks."""
-        return self.phase(radius or longest, self.shares["gradients"] - looks * self.look, self.rounds)
-
-    @lru_cache(maxsize=256)  # noqa: B019  plans are few
-    def looks(self, longest: float, place: int) -> tuple[LookedUp, ...]:
-        """Those that may be taken, in turn."""
-        radius = longest * float(self.long_users.candidates[place])
-        return tuple(LookedUp(self, r) for r in (radius, 2 * radius) if r <= longest / 2)
+    def last(self, longest: float, verdict: Verdict | None) -> Phase:
+        """All other steps, after the test."""
+        if verdict is None:
+            return self.phase(longest, self.shares["gradients"], self.rounds)
+        radius = longest if verdict.clipping is None else verdict.clipping.radius
+        return self.phase(radius, verdict.left, self.rounds)
 
     # --- drawing
 
@@ -260,7 +200,7 @@ class PreconditionedRegression:
             classes = draw(self.class_noise, tuple(rows.class_shares().tolist()))
             units = self.search.drawn(rows, draw)
             center, scale = self.search.units(units)
-            moments = self.moments.drawn(rows.in_units(center, scale), draw)
+            moments = self.moments.drawn(self.search.in_units(units, rows), draw)
             descent = _Descent(self, classes, units, moments)
             white = rows.whitened(center, scale, descent.whitening, constant=self.problem.fit_intercept)
             place = self.long_rows.drawn(white.shares_within(self.long_rows.candidates), draw)
@@ -285,18 +225,10 @@ class PreconditionedRegression:
             return tuple(sums)
 
         if not self.tested:
-            return (steps(self.last(longest, None, 0)),)
+            return (steps(self.last(longest, None)),)
         first = steps(self.first(longest))
-        # Users without rows have gradients of 0: they are within all lengths.
-        gradients = white.gradients(descent.theta, longest).filled()
-        found = self.long_users.drawn(gradients.counts_within(origin, longest * self.long_users.candidates), draw)
-        looked, radius = [], None
-        for look in self.looks(longest, found):
-            looked.append(look.drawn(gradients, draw))
-            if look.accepts(looked[-1]):
-                radius = look.radius
-                break
-        return first, found, tuple(looked), steps(self.last(longest, radius, len(looked)))
+        tested = self.test.drawn(white.gradients(descent.theta, longest), longest, draw)
+        return first, tested, steps(self.last(longest, self.test.verdict(longest, tested)))
 
     def _sums(self, phase: Phase) -> Iterator[Hashable]:
         most = self.problem.n_users * math.floor(phase.radius / phase.grid) + phase.noise.support
@@ -311,49 +243,36 @@ class PreconditionedRegression:
         support = self.class_noise.support
         return range(-support, SHARE_STEPS * self.problem.n_users + support + 1)
 
-    def _looked(self, longest: float, found: int) -> Iterator[tuple[tuple[int, ...], float | None]]:
-        """All that looks may find, and the radius that they accept."""
-
-        def after(done: tuple[int, ...], looks: tuple[LookedUp, ...]) -> Iterator[tuple[tuple[int, ...], float | None]]:
-            if not looks:
-                yield done, None
-                return
-            support = looks[0].noise.support
-            for total in range(-support, self.problem.n_users * looks[0].reach + support + 1):
-                if looks[0].accepts(total):
-                    yield (*done, total), looks[0].radius
-                else:
-                    yield from after((*done, total), looks[1:])
-
-        return after((), self.looks(longest, found))
+    def _tails(self, longest: float) -> Iterator[tuple[Hashable, ...]]:
+        """All that gradients may come to."""
+        if not self.tested:
+            yield from ((last,) for last in self._sums(self.last(longest, None)))
+            return
+        for first, tested in product(self._sums(self.first(longest)), self.test.outcomes(longest)):
+            last = self._sums(self.last(longest, self.test.verdict(longest, tested)))
+            yield from ((first, tested, sums) for sums in last)
 
     def outcomes(self) -> Iterator[Hashable]:
         """All transcripts that are possible."""
         moments = list(self.moments.outcomes())
         for head in product(product(self._classes(), repeat=2), self.search.outcomes(), moments):
             for place, longest in enumerate(self.long_rows.candidates.tolist()):
-                if not self.tested:
-                    yield from ((*head, place, last) for last in self._sums(self.last(longest, None, 0)))
-                    continue
-                for first, found in product(self._sums(self.first(longest)), range(len(self.long_users.candidates))):
-                    for looked, radius in self._looked(longest, found):
-                        phase = self.last(longest, radius, len(looked))
-                        yield from ((*head, place, first, found, looked, last) for last in self._sums(phase))
+                yield from ((*head, place, *tail) for tail in self._tails(longest))
 
     def n_outcomes(self) -> int:
-        """The number of possible transcripts."""
+        """The number of possible transcripts, or more."""
         tails = 0
         for longest in self.long_rows.candidates.tolist():
             if not self.tested:
-                tails += self._n_sums(self.last(longest, None, 0))
+                tails += self._n_sums(self.last(longest, None))
                 continue
-            for found in range(len(self.long_users.candidates)):
-                sizes = [
-                    2 * look.noise.support + self.problem.n_users * look.reach + 1
-                    for look in self.looks(longest, found)
-                ]
-                last = self._n_sums(self.last(longest, None, len(sizes)))
-                tails += counted((self._n_sums(self.first(longest)), 1), (last, 1), *((size, 1) for size in sizes))
+            first = (self._n_sums(self.first(longest)), 1)
+            for index in range(len(self.test.search.candidates)):
+                looks = self.test.looks(longest, index)
+                sizes = [(2 * look.noise.support + self.problem.n_users * look.half + 1, 1) for look in looks]
+                # No radius has more steps than twice the grid's, and no part less than the last.
+                least = self.phase(longest, self.test.left - len(looks) * self.test.look, self.rounds)
+                tails += counted(first, (self._n_sums(least), 1), *sizes)
         head = (len(self._classes()), 2)
         return counted(head, *self.search.n_outcomes(), (self.moments.n_outcomes(), 1), (tails, 1))
 
@@ -370,23 +289,21 @@ class PreconditionedRegression:
         classes, units, moments, place, *tested, last = outcome
         descent = _Descent(self, classes, units, moments)
         longest = float(self.long_rows.candidates[place])
-        radius, looked, clipped = None, (), None
+        verdict = None
         if self.tested:
-            first, found, looked = tested
+            first, drawn = tested
             descent.walk(self.first(longest), lambda done, _: first[done])
-            for look, total in zip(self.looks(longest, found), looked, strict=False):
-                if look.accepts(total):
-                    radius, clipped = look.radius, (look.radius / longest, total / look.reach, look.deviation)
-        phase = self.last(longest, radius, len(looked))
+            verdict = self.test.verdict(longest, drawn)
+        phase = self.last(longest, verdict)
         points = descent.walk(phase, lambda done, _: last[done])
         beta = descent.whitening @ descent.theta
         matrix = self.moments.matrix(moments)[0]
         coefficients, intercept = self.search.line(units, matrix, beta)
         _, outside, deviation = self.classes(classes)
         settled = descent.settled(points, phase)
-        noisy = [*self._rare(descent.share), *descent.drowned(phase, matrix)]
+        notes = [*self._rare(descent.share), *descent.drowned(phase, matrix)]
         if not settled:
-            noisy.append(
+            notes.append(
                 f"the last of {self.rounds} steps still moved: coefficients are not those of least loss. Rare classes "
                 "with strong features need a larger n_iterations; rows far out in a feature may need other bounds"
             )
@@ -394,12 +311,13 @@ class PreconditionedRegression:
             coefficients,
             intercept,
             descent.noise_ratio,
-            not noisy,
-            len(looked),
-            bool(looked) and radius is None,
-            clipped,
-            (outside, deviation),
-            tuple(noisy),
+            not notes,
+            verdict.looks if verdict else 0,
+            verdict.refused if verdict else False,
+            verdict.clipping if verdict else None,
+            outside,
+            deviation,
+            tuple(notes),
         )
 
     def _rare(self, share: float) -> list[str]:

@@ -310,8 +310,10 @@ class GivenVectors(UserVectors):
 class JointRows:
     """Users' rows as linear models see them: features, a target behind them, in public units.
 
-    Features are in the cube or ball of radius 1, targets in [-1, 1]; NaN counts as 0. In units a number x is
-    (x - center) / scale, clamped to [-4, 4]. Nothing is stored: rows are read anew for every sum.
+    Features are in the cube or ball of radius 1, targets in [-1, 1]; NaN counts as 0. In units a feature x is
+    z = (x - center) / scale, there may be a constant 1 behind features, and a target is y - target. A row with a z
+    beyond 4 is multiplied by 4 over its largest z, all of it: the constant and the target, too. Nothing is stored: rows
+    are read anew for every sum.
 
     Parameters
     ----------
@@ -320,9 +322,13 @@ class JointRows:
     norm : {"l2", "max"}
         Rows outside the ball, or the cube, are moved into it.
     with_targets : bool
-        Whether targets are a last column.
-    center, scale : ndarray with shape (columns,), optional
+        Whether there are targets.
+    center, scale : ndarray with shape (features,), optional
         Public; scales are positive.
+    constant : bool
+        Whether rows in units have a constant.
+    target : float
+        What targets in units are measured from, public.
     """
 
     def __init__(
@@ -332,10 +338,12 @@ class JointRows:
         with_targets: bool,
         center: Floats | None = None,
         scale: Floats | None = None,
+        constant: bool = False,
+        target: float = 0.0,
         rows: _core.RowsOfUsers | None = None,
     ) -> None:
         self.n_users = data.n_users
-        self.dimension = data.n_columns + with_targets
+        self.dimension = data.n_columns + (constant if center is not None else with_targets)
         self._rows = rows_of_users(data.users, data.n_users) if rows is None else rows
         self._labels = np.ascontiguousarray(data.labels, dtype=np.float64)
         self._arguments = data, norm, with_targets
@@ -346,31 +354,31 @@ class JointRows:
             norm,
             None if center is None else center.tolist(),
             None if scale is None else (1 / scale).tolist(),
+            constant,
+            target,
         )
 
-    def in_units(self, center: Floats, scale: Floats) -> JointRows:
+    def in_units(self, center: Floats, scale: Floats, *, constant: bool, target: float = 0.0) -> JointRows:
         """The same rows in units."""
-        return JointRows(*self._arguments, center, scale, self._rows)
+        return JointRows(*self._arguments, center, scale, constant, target, self._rows)
 
     def means(self) -> UserVectors:
-        """The mean of each user's rows."""
+        """The mean of each user's rows, with targets."""
         return _Derived(self._joint.means(), self.n_users, self.dimension)
 
     def spreads(self, center: Floats) -> UserVectors:
-        """The root mean square of each column about a public center, over the rows of each user."""
-        return _Derived(self._joint.spreads(center.tolist()), self.n_users, self.dimension)
+        """The root mean square of each feature about a public center, over the rows of each user."""
+        return _Derived(self._joint.spreads(center.tolist()), self.n_users, len(center))
 
     def shares_beyond(self, column: int, center: float, distances: Sequence[float]) -> Integers:
-        """The shares of users' rows in which a column is farther from a center than each distance, summed over users.
+        """The shares of users' rows in which a feature is farther from a center than each distance, summed over users.
 
         A share is an integer, rounded down, from 0 to 1024, so that one user moves each sum by 1024 at most. The center
         and the distances, which rise, are public. Rows are as they are before units.
         """
         # Every operation is rounded number by number: where a row is, and beside which others, changes nothing.
         data = self._arguments[0]
-        labels = column == data.n_columns
-        values = _numbers(self._labels) if labels else _numbers(data.X[:, column]) * self._factors
-        away = np.abs(np.clip(values, -1.0, 1.0) - center)
+        away = np.abs(np.clip(_numbers(data.X[:, column]) * self._factors, -1.0, 1.0) - center)
         sums, users, rows = [], data.users, self._rows_of_each
         for distance in distances:
             away, users = away[away > distance], users[away > distance]
@@ -423,20 +431,20 @@ class JointRows:
             )
         return WhitenedRows(rows, self.n_users, len(matrix))
 
-    def norm_counts(self, radii: Floats, *, constant: bool) -> Integers:
-        """How many users' second moments have at most each Frobenius norm; sensitivity 1 in each count.
+    def norm_counts(self, radii: Floats) -> Integers:
+        """How many users' second moments of features have at most each Frobenius norm; sensitivity 1 in each count.
 
-        The second moments of a user are the mean over the user's rows of z z^T, z a row in units, with a last entry 1
-        for a constant. Users without rows count in none.
+        The second moments of a user are A, the mean over the user's rows of z z^T, z the features of a row in units
+        with the constant. Users without rows count in all.
         """
         with progress_bar(None, "moments") as progress:
-            return self._joint.norm_counts(radii, constant, progress)
+            return self._joint.norm_counts(radii, progress)
 
-    def moment_sum(self, radius: int, grid: float, *, constant: bool) -> Integers:
+    def moment_sum(self, radius: int, grid: float) -> Integers:
         """The sum over users of their second moments, each clipped to a Frobenius norm of `radius` steps of a grid.
 
         Replacing one user moves it by at most sqrt(2) (radius + 2 D) in Frobenius norm, for D columns with the
-        constant, both halves of the symmetric matrix counted (docs/proofs/moments.md).
+        constant, both halves of the symmetric matrix counted (docs/proofs/moments.md). Users without rows add 0.
 
         Parameters
         ----------
@@ -444,8 +452,6 @@ class JointRows:
             From 1 to 2^31 - 1.
         grid : float
             A power of two from 2^-40 to 2^40.
-        constant : bool
-            Whether rows have a last entry 1.
 
         Returns
         -------
@@ -453,7 +459,36 @@ class JointRows:
             The upper triangle, row after row.
         """
         with progress_bar(None, "moments") as progress:
-            return self._joint.moment_sum(radius, grid, constant, progress)
+            return self._joint.moment_sum(radius, grid, None, progress)
+
+    def weighted_moment_sum(self, radius: int, grid: float, *, norm: float, factor: float, longest: float) -> Integers:
+        """The same of rows with the target times a factor behind them, users weighted by their features.
+
+        A user's weight is min(1, norm / |A|). Replacing one user moves the sum by at most sqrt(2) (radius + 2 D + 1),
+        for D columns with the constant and the target.
+
+        Parameters
+        ----------
+        radius, grid
+            As for `moment_sum`.
+        norm, factor : float
+            Positive and public.
+        longest : float
+            What a target times the factor is at most, up to 512; it has 2^29 steps of that or more.
+
+        Returns
+        -------
+        ndarray of int64 with shape (D (D + 1) / 2,)
+        """
+        with progress_bar(None, "moments") as progress:
+            return self._joint.moment_sum(radius, grid, (factor, longest, norm), progress)
+
+    def products(self, norm: float) -> UserVectors:
+        """The mean of z times the target over the rows of each user, times min(1, norm / |A|).
+
+        No longer than sqrt(norm) times the largest target. Users without rows have none.
+        """
+        return _Derived(self._joint.products(norm), self.n_users, self.dimension)
 
 
 class WhitenedRows:

@@ -17,6 +17,7 @@ pub mod joint;
 pub mod means;
 pub mod moments;
 pub mod norm;
+pub mod products;
 pub mod rotated;
 pub mod rows;
 pub mod whitened;

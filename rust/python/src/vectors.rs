@@ -18,8 +18,9 @@ use userdp_core::{
         hadamard::Rotation,
         joint::{Joint, Spreads, Units},
         means::{Means, MeansOptions},
-        moments::Moments,
+        moments::{Moments, Target},
         norm::Region,
+        products::Products,
         rotated::Rotated,
         rows::RowsOfUsers,
         whitened::{Whitened, WhitenedGradients},
@@ -327,10 +328,11 @@ pub(crate) struct PyJointRows {
 enum OfJoint {
     Means,
     Spreads(Vec<f64>),
+    Products(f64),
 }
 
-/// Work on rows.
-type Work<'a, T> = &'a (dyn Fn(&Joint<'_>, &RowsOfUsers, &Control) -> Result<T> + Sync);
+/// Work on features, and on features with targets, which are the same where there are none.
+type Work<'a, T> = &'a (dyn Fn([&Joint<'_>; 2], &RowsOfUsers, &Control) -> Result<T> + Sync);
 
 impl PyJointRows {
     fn with<T: Send>(&self, py: Python<'_>, progress: Progress, work: Work<'_, T>) -> PyResult<T> {
@@ -339,7 +341,8 @@ impl PyJointRows {
             let targets = targets.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
             let (rows, units) = (&self.rows.get().0, self.units.as_ref());
             run(py, progress, |control| {
-                work(&Joint::new(records, targets, self.region, units)?, rows, control)
+                let features = Joint::new(records, None, self.region, units)?;
+                work([&features, &Joint::new(records, targets, self.region, units)?], rows, control)
             })
         })
     }
@@ -355,12 +358,15 @@ impl PyJointRows {
         match made {
             OfJoint::Means => {
                 let options = MeansOptions::default();
-                self.with(py, progress, &|joint, rows, control| {
+                self.with(py, progress, &|[_, joint], rows, control| {
                     sum(&Means::new(joint, rows, &options)?, control)
                 })
             }
-            OfJoint::Spreads(center) => self.with(py, progress, &|joint, rows, control| {
-                sum(&Spreads::new(joint, rows, center)?, control)
+            OfJoint::Spreads(center) => self.with(py, progress, &|[features, _], rows, control| {
+                sum(&Spreads::new(features, rows, center)?, control)
+            }),
+            OfJoint::Products(radius) => self.with(py, progress, &|[features, joint], rows, control| {
+                sum(&Products::new(features, joint, rows, *radius)?, control)
             }),
         }
     }
@@ -370,7 +376,8 @@ impl PyJointRows {
 impl PyJointRows {
     /// Rows whose features are in the ball ("l2") or cube ("max") of radius 1, and targets in -1..=1.
     #[new]
-    #[pyo3(signature = (records, targets, rows, norm, center = None, factor = None))]
+    #[pyo3(signature = (records, targets, rows, norm, center = None, factor = None, constant = false, target = 0.0))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         records: Py<PyAny>,
         targets: Option<Py<PyArray1<f64>>>,
@@ -378,10 +385,14 @@ impl PyJointRows {
         norm: &str,
         center: Option<Items<f64>>,
         factor: Option<Items<f64>>,
+        constant: bool,
+        target: f64,
     ) -> PyResult<Self> {
         let region = if norm == "max" { Region::Cube(1.0) } else { Region::Ball(1.0) };
         let units = match (center, factor) {
-            (Some(center), Some(factor)) => Some(Units { center: center.0, factor: factor.0 }),
+            (Some(center), Some(factor)) => {
+                Some(Units { center: center.0, factor: factor.0, constant, target })
+            }
             (None, None) => None,
             _ => return Err(PyValueError::new_err("center and factor go together")),
         };
@@ -393,9 +404,14 @@ impl PyJointRows {
         PyUserVectors(Made::Joint { of: slf, made: OfJoint::Means })
     }
 
-    /// How far every user's rows are from a center, column by column.
+    /// How far every user's features are from a center, column by column.
     fn spreads(slf: Py<Self>, center: Items<f64>) -> PyUserVectors {
         PyUserVectors(Made::Joint { of: slf, made: OfJoint::Spreads(center.0) })
+    }
+
+    /// The mean of features times the target of every user, of whom those with second moments beyond a radius count less.
+    fn products(slf: Py<Self>, radius: f64) -> PyUserVectors {
+        PyUserVectors(Made::Joint { of: slf, made: OfJoint::Products(radius) })
     }
 
     /// These rows, which must be without units, in units and then times a matrix, with a constant behind them.
@@ -411,42 +427,44 @@ impl PyJointRows {
         constant: bool,
         progress: Progress,
     ) -> PyResult<PyWhitenedRows> {
-        let units = Units { center: center.0, factor: factor.0 };
+        let units = Units { center: center.0, factor: factor.0, constant, target: 0.0 };
         let (labels, matrix) = (labels.as_slice()?, matrix.as_slice()?);
-        let whitened = self.with(py, progress, &|joint, rows, control| {
-            Whitened::new(joint, labels, rows, &units, matrix, constant, control)
+        let whitened = self.with(py, progress, &|[features, _], rows, control| {
+            Whitened::new(features, labels, rows, &units, matrix, control)
         })?;
         Ok(PyWhitenedRows(whitened))
     }
 
-    /// How many users have second moments of at most each Frobenius norm.
-    #[pyo3(signature = (radii, constant, progress = None))]
+    /// How many users have second moments of features of at most each Frobenius norm.
+    #[pyo3(signature = (radii, progress = None))]
     fn norm_counts<'py>(
         &self,
         py: Python<'py>,
         radii: PyReadonlyArray1<'py, f64>,
-        constant: bool,
         progress: Progress,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let radii = radii.as_slice()?;
-        let counts = self.with(py, progress, &|joint, rows, control| {
-            Moments::new(joint, rows, constant, None)?.norm_counts(radii, control)
+        let counts = self.with(py, progress, &|[features, _], rows, control| {
+            Moments::new(features, rows, None, None)?.norm_counts(radii, control)
         })?;
         Ok(counts.into_pyarray(py))
     }
 
-    /// The sum of users' second moments, clipped in Frobenius norm, in steps of the grid: the upper triangle.
-    #[pyo3(signature = (radius, grid, constant, progress = None))]
+    /// The sum of users' second moments, clipped in Frobenius norm, in steps of the grid: the upper triangle. Of features,
+    /// or with a target that is multiplied by a factor, is then at most so long, and beside features of this norm.
+    #[pyo3(signature = (radius, grid, target = None, progress = None))]
     fn moment_sum<'py>(
         &self,
         py: Python<'py>,
         radius: u32,
         grid: f64,
-        constant: bool,
+        target: Option<(f64, f64, f64)>,
         progress: Progress,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let sums = self.with(py, progress, &|joint, rows, control| {
-            Moments::new(joint, rows, constant, None)?.clipped_sum(radius, grid, control)
+        let sums = self.with(py, progress, &|[features, joint], rows, control| {
+            let target = target.map(|(factor, longest, norm)| Target::new(factor, longest, norm)).transpose()?;
+            let records = if target.is_some() { joint } else { features };
+            Moments::new(records, rows, target, None)?.clipped_sum(radius, grid, control)
         })?;
         Ok(sums.into_pyarray(py))
     }

@@ -5,7 +5,7 @@
 use super::{
     UserVectors, check_point,
     means::Records,
-    norm::{self, Region, clamped},
+    norm::{self, Region},
     rows::RowsOfUsers,
 };
 use crate::{
@@ -13,19 +13,26 @@ use crate::{
     simd::{Kernel, dispatch::dispatched},
 };
 
-/// In units, numbers are clamped to this.
+/// In units, no feature is larger: rows with one that would be are shrunk.
 pub const WIDEST: f64 = 4.0;
 
-/// What numbers are measured from, and by what they are multiplied.
+/// What features are measured from, and by what they are multiplied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Units {
-    /// One number for each column, that of targets included.
+    /// One number for each feature.
     pub center: Vec<f64>,
     /// One positive number for each.
     pub factor: Vec<f64>,
+    /// Whether there is a 1 behind the features.
+    pub constant: bool,
+    /// What targets are measured from.
+    pub target: f64,
 }
 
 /// Rows of features, each in a region, with their targets, in -1..=1, as the last column where there are any.
+///
+/// In units a whole row, its constant and its target included, is multiplied by min(1, 4 / its largest feature): a
+/// weight that looks at features only, and leaves a linear law of the target as it is.
 pub struct Joint<'a> {
     records: &'a dyn Records,
     targets: Option<&'a [f64]>,
@@ -51,10 +58,10 @@ impl<'a> Joint<'a> {
             let message = format!("{} are given for {} rows", targets.len(), records.rows());
             return Err(Error::invalid("targets", message));
         }
-        let columns = records.columns() + usize::from(targets.is_some());
         if let Some(units) = units {
-            check_point("center", &units.center, columns)?;
-            check_point("factor", &units.factor, columns)?;
+            check_point("center", &units.center, records.columns())?;
+            check_point("factor", &units.factor, records.columns())?;
+            check_point("target", &[units.target], 1)?;
         }
         Ok(Self { records, targets, region, units, kernel: Kernel::detect() })
     }
@@ -66,34 +73,47 @@ impl Records for Joint<'_> {
     }
 
     fn columns(&self) -> usize {
-        self.records.columns() + usize::from(self.targets.is_some())
+        let constant = self.units.is_some_and(|units| units.constant);
+        self.records.columns() + usize::from(constant) + usize::from(self.targets.is_some())
     }
 
     fn read(&self, row: usize, out: &mut [f64]) {
-        let (features, target) = out.split_at_mut(self.records.columns());
+        let (features, others) = out.split_at_mut(self.records.columns());
         self.records.read(row, features);
         norm::take_into(self.kernel, features, None, Some(self.region));
-        if let (Some(last), Some(targets)) = (target.first_mut(), self.targets) {
+        if let (Some(last), Some(targets)) = (others.last_mut(), self.targets) {
             let target = targets[row];
             *last = if target.is_nan() { 0.0 } else { target.clamp(-1.0, 1.0) };
         }
-        if let Some(units) = self.units {
-            measure(self.kernel, out, &units.center, &units.factor);
+        let Some(units) = self.units else { return };
+        let widest = measure(self.kernel, features, &units.center, &units.factor);
+        if let (Some(last), Some(_)) = (others.last_mut(), self.targets) {
+            *last -= units.target;
+        }
+        if units.constant {
+            others[0] = 1.0;
+        }
+        if widest > WIDEST {
+            // Numbers of the region and factors are far from overflow.
+            norm::scale(self.kernel, out, WIDEST / widest);
         }
     }
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn measure_body(row: &mut [f64], center: &[f64], factor: &[f64]) {
+fn measure_body(row: &mut [f64], center: &[f64], factor: &[f64]) -> f64 {
+    let mut widest = 0.0;
     for ((x, c), f) in row.iter_mut().zip(center).zip(factor) {
-        *x = clamped((*x - c) * f, -WIDEST, WIDEST);
+        *x = (*x - c) * f;
+        widest = if x.abs() > widest { x.abs() } else { widest };
     }
+    widest
 }
 
 dispatched! {
-    /// Puts numbers into units, and clamps them there.
-    fn measure(row: &mut [f64], center: &[f64], factor: &[f64])
+    /// Puts numbers into units; the largest of them.
+    fn measure(row: &mut [f64], center: &[f64], factor: &[f64]) -> f64
         = measure_body(row, center, factor),
           measure_body(row, center, factor),
           measure_body(row, center, factor);

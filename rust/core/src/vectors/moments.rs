@@ -1,12 +1,13 @@
-//! Second moments of users' rows, in integers: replacing one user moves their sum by at most sqrt(2) (R + 2D).
+//! Second moments of users' rows, in integers: replacing one user moves their sum by at most sqrt(2) (R + 2D + 1).
 //!
 //! A row becomes D integers z, |z| at most 2^14, and a user the matrix V, the sum of z z^T over the user's rows: exact
 //! in doubles, as all partial sums are integers below 2^51. So V is positive semidefinite, whatever rounding does.
 //! What is summed over users is Y = trunc(t V), where t is a number of 31 bits with t |V| <= R in Frobenius norm, which
-//! is checked in integers, and so is |Y| <= R. Proof: docs/proofs/moments.md.
+//! is checked in integers, and so is |Y| <= R. A target has 2^30 steps and is two integers, of its upper bits and of its
+//! lower ones; V is then put together from their products. Proof: docs/proofs/moments.md.
 
 use super::{
-    UserVectors,
+    UserVectors, check_length,
     clip::{step_toward_zero, truncate},
     fold, inverse_grid,
     joint::{WIDEST, check_rows},
@@ -22,9 +23,13 @@ use crate::{
 };
 
 /// Steps in one unit of a row: as integers numbers are at most 2^14.
-const STEPS: f64 = 4096.0;
+pub(super) const STEPS: f64 = 4096.0;
+const STEP_BITS: u32 = 12;
+/// Steps from 0 to the end of a target's range, and the bits of them that are the lower part.
+const TARGET_BITS: u32 = 29;
+const LOW_BITS: u32 = 15;
 /// Rows of a user beyond so many do not count, for exactness: sums of 2^22 products of 2^28 are at most 2^50.
-const MOST_ROWS: usize = 1 << 22;
+pub(super) const MOST_ROWS: usize = 1 << 22;
 /// The most columns, the constant included: sums of 2^24 squares of 2^100 fit 128 bits.
 pub const MOST_COLUMNS: usize = 1 << 12;
 /// Rows that are multiplied at once.
@@ -37,41 +42,92 @@ const BITS: i32 = 31;
 /// The largest grid, and the inverse of the least: t then has at most 96 bits behind the point.
 const LARGEST_GRID: f64 = (1_u64 << 40) as f64;
 
+/// Targets, in the last column of rows, beside features.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target {
+    /// What targets are multiplied by, to be as long as features.
+    factor: f64,
+    /// They are then at most 2^range.
+    range: u32,
+    /// The weight of a user is this over the Frobenius norm of the second moments of features, at most 1.
+    radius: f64,
+}
+
+impl Target {
+    /// Of a factor, the largest target times it, and the norm of second moments of features from which users count less.
+    ///
+    /// # Errors
+    /// For numbers that are not positive, and for targets beyond 2^9.
+    pub fn new(factor: f64, longest: f64, radius: f64) -> Result<Self> {
+        check_length("factor", factor)?;
+        check_length("radius", radius)?;
+        let mut range = 2;
+        while f64::from(1_u32 << range) < longest {
+            range += 1;
+            if range > 9 {
+                return Err(Error::invalid("longest", format!("{longest}; at most 512 is taken")));
+            }
+        }
+        Ok(Self { factor, range, radius })
+    }
+
+    /// A target as two integers of at most 2^14.
+    fn parts(&self, target: f64) -> [f64; 2] {
+        let end = f64::from(1_u32 << TARGET_BITS);
+        let steps = f64::from(1_u32 << (TARGET_BITS - self.range));
+        let whole = integer(clamped(target * self.factor * steps, -end, end));
+        let high = (whole + (1 << (LOW_BITS - 1))) >> LOW_BITS;
+        [high as f64, (whole - (high << LOW_BITS)) as f64]
+    }
+}
+
 /// The matrix V of every user, as its upper triangle, row after row, with the number of rows that count behind it.
 pub struct Moments<'a> {
     records: &'a dyn Records,
     rows: &'a RowsOfUsers,
-    constant: bool,
+    target: Option<Target>,
     kernel: Kernel,
 }
 
+/// What V is for a user: its entries, the square of a bound of its norm, and the same of features alone.
+struct Whole<'a> {
+    entries: &'a [f64],
+    squared: u128,
+    features: u128,
+}
+
 impl<'a> Moments<'a> {
-    /// Of records in units; with a constant 1 as their last entry where wanted.
+    /// Of records in units, the last number of which is a target where that is said.
     ///
     /// # Errors
     /// For other numbers of rows than of records, and for more than [`MOST_COLUMNS`].
     pub fn new(
         records: &'a dyn Records,
         rows: &'a RowsOfUsers,
-        constant: bool,
+        target: Option<Target>,
         kernel: Option<Kernel>,
     ) -> Result<Self> {
         check_rows(records, rows)?;
-        let columns = records.columns() + usize::from(constant);
+        let columns = records.columns();
         if columns > MOST_COLUMNS {
             let message = format!("second moments of {columns} columns; at most {MOST_COLUMNS} are taken");
             return Err(Error::too_large(message));
         }
-        Ok(Self { records, rows, constant, kernel: kernel.unwrap_or_else(Kernel::detect) })
+        Ok(Self { records, rows, target, kernel: kernel.unwrap_or_else(Kernel::detect) })
     }
 
-    /// D: how long rows are, with the constant.
+    /// D: how long rows are.
     pub fn columns(&self) -> usize {
-        self.records.columns() + usize::from(self.constant)
+        self.records.columns()
     }
 
-    /// The number of users whose mean of z z^T, in units, has at most each Frobenius norm. Users without rows are in
-    /// no count; replacing one user changes each by at most 1.
+    /// How many integers a row is.
+    fn parts(&self) -> usize {
+        self.columns() + usize::from(self.target.is_some())
+    }
+
+    /// The number of users whose mean of z z^T, in units, has at most each Frobenius norm: of features alone, where there
+    /// is a target. Users without rows are in all counts; replacing one user changes each by at most 1.
     ///
     /// # Errors
     /// For radii that are NaN, [`Error::Canceled`].
@@ -82,21 +138,26 @@ impl<'a> Moments<'a> {
         fold(
             self,
             control,
-            || vec![0; radii.len()],
-            |counts, vector| {
-                let Some(vector) = vector else { return };
-                let (products, count) = split(vector);
-                let norm = (self.squared_norm(products) as f64).sqrt() / (count * STEPS * STEPS);
+            || (vec![0; radii.len()], vec![0.0; triangle(self.columns())]),
+            |(counts, entries), vector| {
+                let norm = vector.map_or(f64::NEG_INFINITY, |vector| self.norm(vector, entries));
                 for (count, &radius) in counts.iter_mut().zip(radii) {
                     *count += i64::from(norm <= radius);
                 }
             },
-            |counts, others| merge_sums(counts, &others),
+            |(counts, _), (others, _)| merge_sums(counts, &others),
         )
+        .map(|(counts, _)| counts)
     }
 
-    /// The sum over users of the mean of z z^T in steps of a grid, each scaled to Frobenius norm `radius` steps where
-    /// it is longer and truncated toward 0: the upper triangle, row after row.
+    /// The Frobenius norm of the mean of z z^T, in units, of features alone; `entries` is memory.
+    pub(super) fn norm(&self, vector: &[f64], entries: &mut [f64]) -> f64 {
+        let (products, count) = split(vector);
+        (self.whole(products, entries).features as f64).sqrt() / (count * STEPS * STEPS)
+    }
+
+    /// The sum over users of the mean of z z^T in steps of a grid, each times its weight, and scaled to Frobenius norm
+    /// `radius` steps where it is longer, and truncated toward 0: the upper triangle, row after row.
     ///
     /// # Errors
     /// For a radius of 0 or 2^31 steps, a grid that is no power of two from 2^-40 to 2^40, [`Error::Canceled`].
@@ -111,33 +172,46 @@ impl<'a> Moments<'a> {
         if most == 0 {
             return Err(Error::invalid("radius", "0 steps; at least 1 is needed"));
         }
-        let entries = self.dimension() - 1;
-        let origin = vec![0.0; entries];
-        let (sums, _) = fold(
+        let size = triangle(self.columns());
+        let origin = vec![0.0; size];
+        let (sums, _, _) = fold(
             self,
             control,
-            || (vec![0; entries], vec![0; entries]),
-            |(sums, integers), vector| {
+            || (vec![0; size], vec![0; size], vec![0.0; size]),
+            |(sums, integers, entries), vector| {
                 let Some(vector) = vector else { return };
-                self.integers(vector, most, inverse, &origin, integers);
+                self.integers(vector, most, inverse, &origin, entries, integers);
                 for (sum, &y) in sums.iter_mut().zip(&*integers) {
                     *sum += i64::from(y);
                 }
             },
-            |(sums, _), (others, _)| merge_sums(sums, &others),
+            |(sums, _, _), (others, _, _)| merge_sums(sums, &others),
         )?;
         Ok(sums)
     }
 
     /// The integers Y of one user.
-    fn integers(&self, vector: &[f64], most: i32, inverse: f64, origin: &[f64], out: &mut [i32]) {
+    fn integers(
+        &self,
+        vector: &[f64],
+        most: i32,
+        inverse: f64,
+        origin: &[f64],
+        entries: &mut [f64],
+        out: &mut [i32],
+    ) {
         let (products, count) = split(vector);
-        let norm = self.squared_norm(products);
-        let factor = factor(norm, most.unsigned_abs(), inverse / (count * STEPS * STEPS));
+        let whole = self.whole(products, entries);
+        let mut wanted = inverse / (count * STEPS * STEPS);
+        if let Some(target) = self.target {
+            let norm = (whole.features as f64).sqrt() / (count * STEPS * STEPS);
+            wanted *= if norm > target.radius { target.radius / norm } else { 1.0 };
+        }
+        let factor = factor(whole.squared, most.unsigned_abs(), wanted);
         let limit = u128::from(most.unsigned_abs()).pow(2);
-        // The product is rounded once: an entry of Y is at most the next integer from that of t V, and one step brings
-        // it below. The integers decide.
-        if self.both_halves(truncate(self.kernel, products, origin, factor, most, out), out) > limit {
+        // Entries and their products are rounded, by less than 2^-18 in steps: an entry of Y is at most the next integer
+        // from that of t V, and one step brings it below. The integers decide.
+        if self.both_halves(truncate(self.kernel, whole.entries, origin, factor, most, out), out) > limit {
             let squared = step_toward_zero(out);
             if self.both_halves(squared, out) > limit {
                 out.fill(0);
@@ -145,28 +219,66 @@ impl<'a> Moments<'a> {
         }
     }
 
-    /// Where entries of the diagonal are.
-    fn diagonal(&self) -> impl Iterator<Item = usize> {
-        (1..=self.columns()).rev().scan(0, |next, step| {
-            let place = *next;
-            *next += step;
-            Some(place)
-        })
-    }
-
     /// The sum of squares of a symmetric matrix, from that of its upper triangle.
     fn both_halves(&self, squared: u128, triangle: &[i32]) -> u128 {
-        let diagonal = self.diagonal().map(|place| u128::from(triangle[place].unsigned_abs()).pow(2));
+        let diagonal = diagonal(self.columns()).map(|place| u128::from(triangle[place].unsigned_abs()).pow(2));
         2 * squared - diagonal.sum::<u128>()
     }
 
-    /// |V|^2 in steps, exactly.
-    fn squared_norm(&self, products: &[f64]) -> u128 {
+    /// V, of the products of the integers of rows; `memory` is for its upper triangle.
+    #[allow(clippy::cast_precision_loss)]
+    fn whole<'b>(&self, products: &'b [f64], memory: &'b mut [f64]) -> Whole<'b> {
         let square = |product: &f64| u128::from(integer(*product).unsigned_abs()).pow(2);
-        let triangle: u128 = products.iter().map(square).sum();
-        let diagonal: u128 = self.diagonal().map(|place| square(&products[place])).sum();
-        2 * triangle - diagonal
+        let Some(target) = self.target else {
+            let triangle: u128 = products.iter().map(square).sum();
+            let on_diagonal: u128 = diagonal(self.columns()).map(|place| square(&products[place])).sum();
+            let squared = 2 * triangle - on_diagonal;
+            return Whole { entries: products, squared, features: squared };
+        };
+        // In the steps of features, a target's whole integer is 2^-low of them.
+        let low = TARGET_BITS - STEP_BITS - target.range;
+        let exact = |product: f64| i128::from(integer(product));
+        // All bits are in the integer: the double is rounded once. The bound is rounded up.
+        let entry = |whole: i128, bits: u32| {
+            let scale = f64::from_bits(u64::from(1023 - bits) << 52);
+            (whole as f64 * scale, (whole.unsigned_abs() >> bits) + 1)
+        };
+        let features = self.columns() - 1;
+        let (mut from, mut to) = (0, 0);
+        let (mut twice, mut once, mut cross) = (0, 0, 0);
+        for column in 0..features {
+            let length = features - column;
+            let row = &products[from..from + length + 2];
+            memory[to..to + length].copy_from_slice(&row[..length]);
+            once += square(&row[0]);
+            twice += row[1..length].iter().map(square).sum::<u128>();
+            let (value, bound) = entry((exact(row[length]) << LOW_BITS) + exact(row[length + 1]), low);
+            memory[to + length] = value;
+            cross += bound.pow(2);
+            from += length + 2;
+            to += length + 1;
+        }
+        let [high, both, lower] = [0, 1, 2].map(|place| exact(products[from + place]));
+        let (value, bound) =
+            entry((high << (2 * LOW_BITS)) + (both << (LOW_BITS + 1)) + lower, 2 * low);
+        memory[to] = value;
+        let features = once + 2 * twice;
+        Whole { entries: memory, squared: features + 2 * cross + bound.pow(2), features }
     }
+}
+
+/// The number of entries of the upper triangle of a matrix.
+fn triangle(columns: usize) -> usize {
+    columns * (columns + 1) / 2
+}
+
+/// Where entries of the diagonal are.
+fn diagonal(columns: usize) -> impl Iterator<Item = usize> {
+    (1..=columns).rev().scan(0, |next, step| {
+        let place = *next;
+        *next += step;
+        Some(place)
+    })
 }
 
 /// The triangle, and the number of rows.
@@ -201,14 +313,14 @@ impl UserVectors for Moments<'_> {
     }
 
     fn dimension(&self) -> usize {
-        self.columns() * (self.columns() + 1) / 2 + 1
+        triangle(self.parts()) + 1
     }
 
     fn write(&self, user: usize, out: &mut [f64]) -> bool {
         let rows = self.rows.of(user);
         let counted = rows.len().min(MOST_ROWS);
         out.fill(0.0);
-        let (given, columns) = (self.records.columns(), self.columns());
+        let (given, columns) = (self.columns(), self.parts());
         // A register may begin at the last column.
         let width = columns + LANES;
         let mut batch = vec![0.0; width * BATCH.min(counted)];
@@ -216,9 +328,10 @@ impl UserVectors for Moments<'_> {
             let size = BATCH.min(counted - first);
             for (index, row) in batch.chunks_exact_mut(width).take(size).enumerate() {
                 self.records.read(rows.get(first + index), &mut row[..given]);
+                let last = row[given - 1];
                 round(self.kernel, &mut row[..given]);
-                if self.constant {
-                    row[given] = STEPS;
+                if let Some(target) = self.target {
+                    row[given - 1..=given].copy_from_slice(&target.parts(last));
                 }
             }
             add_products(self.kernel, out, &batch[..size * width], width, columns);
@@ -240,7 +353,7 @@ fn round_body(row: &mut [f64]) {
 
 dispatched! {
     /// Rounds numbers in units to whole steps.
-    fn round(row: &mut [f64])
+    pub(super) fn round(row: &mut [f64])
         = round_body(row),
           round_body(row),
           round_body(row);

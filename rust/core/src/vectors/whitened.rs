@@ -34,8 +34,8 @@ pub struct Whitened {
 }
 
 impl Whitened {
-    /// Of records that are in their region, with public units, and a matrix, row after row, that takes them, and a
-    /// constant 1 behind them where it has one more column, to whitened units. Targets above 0 are the second class.
+    /// Of records that are in their region, public units, and a matrix, row after row, that takes rows in units, with
+    /// their constant, to whitened ones. Targets above 0 are the second class.
     ///
     /// # Errors
     /// For other numbers of rows than of records and targets, for units and matrices that do not fit,
@@ -46,7 +46,6 @@ impl Whitened {
         rows: &RowsOfUsers,
         units: &Units,
         matrix: &[f64],
-        constant: bool,
         control: &Control,
     ) -> Result<Self> {
         check_rows(records, rows)?;
@@ -54,7 +53,7 @@ impl Whitened {
             return Err(Error::invalid("labels", format!("{} for {} rows", targets.len(), rows.rows())));
         }
         let (columns, kernel) = (records.columns(), Kernel::detect());
-        let dimension = columns + usize::from(constant);
+        let dimension = columns + usize::from(units.constant);
         check_point("center", &units.center, columns)?;
         check_point("factor", &units.factor, columns)?;
         check_point("matrix", matrix, dimension * dimension)?;
