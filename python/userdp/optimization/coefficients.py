@@ -59,17 +59,15 @@ class NormalEquations:
         noise = np.sum((vectors.T @ self.spread(found) * vectors.T).sum(axis=1) / values)
         return math.sqrt(float(noise)), math.sqrt(float(np.sum(values * (vectors.T @ found) ** 2)))
 
-    def estimates(
-        self, line: Floats, shift: Floats, unit: float, clipping: TargetClipping | None
-    ) -> CoefficientNoise:
+    def estimates(self, line: Floats, shift: Floats, unit: float, clipping: TargetClipping | None) -> CoefficientNoise:
         """Of line b + shift, where `unit` is that of q in the units of the data, of which a clipping is."""
         size = len(line)
         if self.noise_ratio > KNOWN:
             unknown = np.full(size, math.inf)
             return CoefficientNoise(shift, unknown, unknown.copy(), clipping)
         rows = np.linalg.solve(self.matrix, line.T).T
-        found = np.linalg.solve(self.matrix, self.products)
-        deviations = np.sqrt(np.einsum("ij,jk,ik->i", rows, self.spread(found), rows))
+        found: Floats = np.asarray(np.linalg.solve(self.matrix, self.products), dtype=np.float64)
+        deviations = np.sqrt(np.sum(rows @ self.spread(found) * rows, axis=1))
         pulls = np.linalg.norm(rows, axis=1) / unit
         return CoefficientNoise(line @ found + shift, deviations, pulls, clipping)
 

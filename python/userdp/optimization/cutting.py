@@ -103,7 +103,7 @@ class TargetClipping:
 
 @dataclass(frozen=True)
 class Look:
-    """A count of users beyond a radius, in which one who is beyond by half of it is a half, and nobody more than one."""
+    """A count of users beyond a radius: one who is beyond by half of it is a half, and nobody more than one."""
 
     # A user adds min(max(q - r, 0), r) / 2, q the length rounded up, in steps: an integer from 0 to `half`, and so
     # replacing a user moves the count by `half` at most.
@@ -166,9 +166,7 @@ class CuttingTest:
         self.users = worth_of_noise(problem.dimension, account.part(self.left))
         candidates = np.exp2(-np.arange(problem.length_steps)[::-1] / PER_OCTAVE)
         needed = needed_users(problem.n_users, max(SEARCHED * self.users, 1.0))
-        self.search = QuantileSearch(
-            problem.n_users, candidates, needed, account.part(search).search_epsilon(), 1.0
-        )
+        self.search = QuantileSearch(problem.n_users, candidates, needed, account.part(search).search_epsilon(), 1.0)
 
     def looks(self, longest: float, index: int) -> list[Look]:
         """The looks that are taken one after the other, until one accepts."""
@@ -206,9 +204,7 @@ class CuttingTest:
                 n_users = self.problem.n_users
                 # Every vector and its length are rounded to steps: docs/proofs/combined_mean.md.
                 rounding = (1 + n_users * (math.sqrt(self.problem.dimension) + 2)) / look.half
-                clipping = TargetClipping(
-                    look.radius, longest, count / look.half, deviation, n_users, rounding
-                )
+                clipping = TargetClipping(look.radius, longest, count / look.half, deviation, n_users, rounding)
         return Verdict(found, len(released), self.left - len(released) * self.look, clipping)
 
     def outcomes(self, longest: float) -> Iterator[Drawn]:

@@ -23,7 +23,7 @@ from userdp.exact.numbers import COUNTED, counted
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.coefficients import NormalEquations
-from userdp.optimization.cutting import CuttingTest, TargetClipping, Verdict, worth_of_noise
+from userdp.optimization.cutting import CuttingTest, Verdict, worth_of_noise
 from userdp.optimization.moments import (
     FEW,
     WIDEST,
@@ -38,6 +38,7 @@ from userdp.optimization.moments import (
 )
 
 if TYPE_CHECKING:
+    from userdp.means.gaussian_account import GaussianAccount
     from userdp.users.vectors import JointRows
 
 Floats = npt.NDArray[np.float64]
@@ -76,7 +77,7 @@ class ProductRelease:
     size: int
     steps: int
     grid: float
-    part: Any
+    part: GaussianAccount
 
     @property
     def noise(self) -> DiscreteGaussian:
@@ -227,7 +228,8 @@ class MomentRegression:
         residual = None
         if squares is not None:
             weight = max(float(matrix[-1, -1]), 1 / WIDEST**2) if problem.fit_intercept else 1.0
-            residual = math.sqrt(max(squares - 2 * found @ products + found @ matrix @ found, 0.0) / weight)
+            squared = float(squares - 2 * found @ products + found @ matrix @ found)
+            residual = math.sqrt(max(squared, 0.0) / weight)
         line = np.zeros((n_features + 1, size))
         line[:-1, :n_features] = np.diag(1 / scale)
         shift = 0.0
@@ -236,9 +238,7 @@ class MomentRegression:
             line[-1] = [*(-center[:n_features] / scale), 1.0]
         unsure = self.search.unsure(units, matrix)
         notes = [*self._notes(verdict, equations, units, index), *self._of_reaches(units, unsure)]
-        return LinearFit(
-            slopes, intercept + shift, equations, line, shift, unsure, verdict, residual, tuple(notes)
-        )
+        return LinearFit(slopes, intercept + shift, equations, line, shift, unsure, verdict, residual, tuple(notes))
 
     def _notes(self, verdict: Verdict, equations: NormalEquations, units: Any, index: int) -> Iterator[str]:
         """What is to be said of noise and of cutting."""
@@ -301,7 +301,7 @@ class LinearFit:
         return self.noise_ratio <= 0.5
 
     def released(self, middle: Floats, unit: Floats, target: tuple[float, float]) -> dict[str, Any]:
-        """What is known of the fit, in the units of the data: columns and targets from their middles, over their units."""
+        """What is known of the fit, in units of the data: columns and targets have middles and units."""
         coefficients = self.line[:-1] / unit[:, None]
         line = np.vstack([coefficients, self.line[-1] - middle @ coefficients]) * target[1]
         shift = np.zeros(len(line))

@@ -432,8 +432,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     refused_ : bool
         Whether all of them refused, so that noise is for the whole range of targets.
     coef_noise_ : ndarray with shape (columns + 1,)
-        The standard deviation of the noise of each coefficient, the intercept last, in units of the data; infinite where
-        it is not known.
+        The standard deviation of the noise of each coefficient, the intercept last, in units of the data; infinite
+        where it is not known.
     residual_std_ : float or None
         The root mean square residual in units of targets, with noise; None where targets were cut.
     estimates_ : CoefficientNoise
@@ -557,8 +557,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         Returns
         -------
         ndarray with shape (columns + 1, 2)
-            The lower and the upper ends in units of the data, the intercept last. Infinite where `noise_ratio_` is above
-            1/4, and for columns that hardly vary but in rows too few to be counted.
+            The lower and the upper ends in units of the data, the intercept last. Infinite where `noise_ratio_` is
+            above 1/4, and for columns that hardly vary but in rows too few to be counted.
 
         Raises
         ------
@@ -568,7 +568,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         check_is_fitted(self)
         if not hasattr(self, "estimates_"):
             raise ValueError(f"intervals are known for solver='moments' only; got {self.solver!r}")
-        return self.estimates_.interval(level)
+        ends: Floats = self.estimates_.interval(level)
+        return ends
 
     def summary(self) -> str:
         """What the default solver released, in a few sentences."""
@@ -582,9 +583,7 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         elif self.refused_:
             lines.append("Targets were not cut: too many users are far out. Noise is for the whole range.")
         else:
-            lines.append(
-                "Targets were not cut, and no test was needed." if not self.looks_ else "Targets were not cut."
-            )
+            lines.append("Targets were not cut.")
         names = [*getattr(self, "feature_names_in_", range(len(self.coef_))), "intercept"]
         values = [*self.coef_, self.intercept_]
         for name, value, noise in zip(names, values, self.coef_noise_, strict=True):

@@ -462,7 +462,8 @@ impl PyJointRows {
         progress: Progress,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let sums = self.with(py, progress, &|[features, joint], rows, control| {
-            let target = target.map(|(factor, longest, norm)| Target::new(factor, longest, norm)).transpose()?;
+            let target =
+                target.map(|(factor, longest, norm)| Target::new(factor, longest, norm)).transpose()?;
             let records = if target.is_some() { joint } else { features };
             Moments::new(records, rows, target, None)?.clipped_sum(radius, grid, control)
         })?;

@@ -221,7 +221,8 @@ impl<'a> Moments<'a> {
 
     /// The sum of squares of a symmetric matrix, from that of its upper triangle.
     fn both_halves(&self, squared: u128, triangle: &[i32]) -> u128 {
-        let diagonal = diagonal(self.columns()).map(|place| u128::from(triangle[place].unsigned_abs()).pow(2));
+        let diagonal =
+            diagonal(self.columns()).map(|place| u128::from(triangle[place].unsigned_abs()).pow(2));
         2 * squared - diagonal.sum::<u128>()
     }
 
@@ -259,8 +260,7 @@ impl<'a> Moments<'a> {
             to += length + 1;
         }
         let [high, both, lower] = [0, 1, 2].map(|place| exact(products[from + place]));
-        let (value, bound) =
-            entry((high << (2 * LOW_BITS)) + (both << (LOW_BITS + 1)) + lower, 2 * low);
+        let (value, bound) = entry((high << (2 * LOW_BITS)) + (both << (LOW_BITS + 1)) + lower, 2 * low);
         memory[to] = value;
         let features = once + 2 * twice;
         Whole { entries: memory, squared: features + 2 * cross + bound.pow(2), features }
