@@ -311,7 +311,7 @@ def test_a_representation_is_voted_for_instead_of_the_class() -> None:
         ),
         ({"stable_learner": RepresentationLearner(Thresholds(8), gamma=1)}, "gamma is for the default learner"),
         ({"representation": PointFunctions(5)}, "over as many points"),
-        ({"m": None}, "m must be"),
+        ({"m": None}, "m, the public number of rows .* must be given"),
     ],
 )
 def test_bad_parameters_are_named(changes: dict[str, Any], message: str) -> None:

@@ -141,7 +141,8 @@ def test_private_values_are_never_refused() -> None:
     learner = ThresholdClassifier(epsilon=1, domain_size=4, m=2, classes=(0, 1))
     pmf = learner.output_distribution(X, y, groups=[0, 0, 1, 1, 2, 2])
     clean = np.array([[1], [4], [1], [1], [4], [2]])
-    assert pmf == learner.output_distribution(clean, [0, 1, 0, 0, 1, 0], groups=[0, 0, 1, 1, 2, 2])
+    listed, counts = clone(learner).set_params(enrolled=range(3)), np.isin(y, (0, 1))
+    assert pmf == listed.output_distribution(clean[counts], y[counts], groups=np.array([0, 0, 1, 1, 2, 2])[counts])
     assert learner.fit(X, y, groups=[0, 0, 1, 1, 2, 2]).is_private_
     strict = ThresholdClassifier(epsilon=1, domain_size=4, m=2, on_invalid="raise", classes=(0, 1))
     with pytest.raises(ValueError, match="NaN"):
@@ -224,7 +225,7 @@ def test_a_threshold_beyond_signed_integers_is_kept() -> None:
         ({"domain_size": 2**64}, ValueError, "domain_size"),
         ({"domain_size": 2.0}, TypeError, "domain_size"),
         ({"m": 0}, ValueError, "m must"),
-        ({"m": None}, ValueError, "m must"),
+        ({"m": None}, ValueError, "^m, the public number of rows that count of each user, must be given"),
         ({"m": 2**31}, ValueError, "m must"),
         ({"method": "laplace"}, ValueError, "method"),
         ({"alpha": 0}, ValueError, "alpha"),
@@ -299,8 +300,8 @@ def test_rows_that_are_users_of_their_own_have_no_others() -> None:
 @pytest.mark.parametrize("method", ["score", "median"])
 def test_a_decreasing_threshold_is_an_increasing_one_of_the_other_label(method: str) -> None:
     X, y, groups = rows_of(USERS)
-    given: dict[str, Any] = {"epsilon": 2, "domain_size": 3, "m": 4, "method": method, "alpha": 0.9}
-    up, down = ThresholdClassifier(**given), ThresholdClassifier(decreasing=True, **given, classes=(0, 1))
+    given: dict[str, Any] = {"epsilon": 2, "domain_size": 3, "m": 4, "method": method, "alpha": 0.9, "classes": (0, 1)}
+    up, down = ThresholdClassifier(**given), ThresholdClassifier(decreasing=True, **given)
     assert down.output_distribution(X, 1 - y, groups=groups) == up.output_distribution(X, y, groups=groups)
     learner = ThresholdClassifier(epsilon=4, domain_size=10, m=4, classes=("far", "near"), decreasing=True)
     points = np.tile(np.arange(1, 11), 400)

@@ -129,9 +129,15 @@ def test_values_decide_nothing() -> None:
     assert pmf == learner.output_distribution(objects, [0, 1, 1, 1, 0, 0], groups=groups)
 
 
-@pytest.mark.parametrize("given", [{}, {"domain_size": 3, "points": HALVES}])
-def test_one_of_the_two_is_needed(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"exactly one of domain_size .* and points"):
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, r"^domain_size or points, the points 1, .* must be given"),
+        ({"domain_size": 3, "points": HALVES}, r"only one of domain_size .* and points"),
+    ],
+)
+def test_one_of_the_two_is_needed(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         ThresholdClassifier(epsilon=1, m=1, **given, classes=(0, 1)).fit([[1], [2]], [0, 1], groups=[0, 1])
 
 

@@ -289,9 +289,11 @@ def test_bad_rows_are_refused(changes: dict[str, Any], error: type[Exception], m
 
 
 @pytest.mark.parametrize("label", [math.nan, None, "a secret", 2, -1, 1j, [0, 1], 10**400])
-def test_what_is_no_label_counts_as_0(label: Any) -> None:
+def test_rows_without_a_label_do_not_count(label: Any) -> None:
+    """User 7 has none then, and so no mistakes; user 5 has one mistake of two rows, or of the one that is left."""
     given: dict[str, Any] = {"predictions": [[0, 1, 1], [1, 1, 0]], "groups": [5, 5, 7], "m": 2}
-    assert user_level_errors(y=[1, 0, label], **given).tolist() == user_level_errors(y=[1, 0, 0], **given).tolist()
+    assert user_level_errors(y=[1, 0, label], **given).tolist() == [[2, 0], [1, 0]]
+    assert user_level_errors(y=[1, label, 1], **given).tolist() == [[2, 0], [0, 2]]
 
 
 def test_too_much_work_is_refused_up_front(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
@@ -75,6 +75,8 @@ PER_USER = 2**10
 """Steps of scores, so that costs can be whole numbers."""
 LEAST_SPREAD = 0.2
 """Of the distance that was found: the least spread that is believed."""
+LOWEST_HINT = 0.2
+"""Of a hint: what second moments lower it to at most."""
 UNKNOWN = 0.02
 """Of the ball: the spread for which the first round is planned without a hint."""
 MOST_WHOLE_ERROR = 0.1
@@ -98,7 +100,15 @@ LEAST_DIMENSION = 17
 def share_of_test(number: int, dimension: int) -> Fraction:
     """What the first (0) or the second test (1) spends: as much as its noise asks for, which grows as d falls."""
     part = (Fraction(7, 100), Fraction(10, 100))[number]
-    return min(part * 64 / dimension, Fraction(14, 100))
+    return min(part * 64 / dimension, Fraction(12, 100))
+
+
+def false_alarm(dimension: int) -> float:
+    """How likely both tests refuse users of whom none is far, by their noise alone."""
+    chance = 1.0
+    for number, tau in enumerate(TAUS):
+        chance *= NormalDist().cdf(-2 * float(tau) * math.sqrt(dimension * share_of_test(number, dimension)))
+    return chance
 
 
 def share_of_rounds(dimension: int) -> Fraction:
@@ -460,6 +470,9 @@ class _Run:
             surprised = spread > self.user_std**2 + SURPRISE * off
             if surprised:
                 again, self.user_std = True, math.sqrt(spread + off / 2)
+            elif method.hint is not None and spread + 2 * off < self.user_std**2:
+                # Users are nearer than the hint said: smaller radii, which the tests judge.
+                self.user_std = math.sqrt(max(spread + 2 * off, (LOWEST_HINT * method.hint) ** 2))
             radius = method.moves.radius(math.sqrt(self.user_std**2 + noise))
             if surprised and second > SATURATED * (2 * step.radius) ** 2:
                 radius = min(max(radius, 2 * step.radius), 2 * ball)
@@ -505,11 +518,15 @@ class CombinedMean(MeanMethod):
 
     @classmethod
     def of(cls, problem: MeanProblem) -> CombinedMean:
-        """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid."""
+        """All that (epsilon, delta) allows, the distance of the noise from ideal distributions paid.
+
+        Where the hint promises no gain it is forgotten: users may be much nearer than it says.
+        """
         # At most MOST_ROUNDS rounds of d + 1 integers, two tests and d integers at the end: fewer than 2**7 d.
         account = problem.account(2**7 * problem.dimension, LEAST_RESOLUTION)
         noise = GaussianRounds(problem.n_users, problem.dimension, account, problem.delta)
-        return cls("tested", problem, noise, _hint(problem))
+        hinted = cls("tested", problem, noise, _hint(problem))
+        return hinted if hinted.hint is None or hinted.worth_it else replace(hinted, hint=None)
 
     @property
     def expected(self) -> float:
@@ -560,6 +577,11 @@ class CombinedMean(MeanMethod):
 
     def predicted_error(self) -> float:
         return self.planned[0] if self.worth_it else self._whole_error
+
+    def expected_error(self) -> float:
+        """Of users as near as was hinted, with what it costs that tests refuse some of those."""
+        hinted, alarm = replace(self, hint=_hint(self.problem)), false_alarm(self.problem.dimension)
+        return math.hypot(hinted.planned[0] * math.sqrt(1 - alarm), self._whole_error * math.sqrt(alarm))
 
     def budget(self) -> Budget:
         d = self.problem.dimension

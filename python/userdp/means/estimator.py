@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ from userdp.estimators.plan import ReleasePlan, listed
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, open_unit_interval, parse_delta, short_repr
 from userdp.means.accuracy import Accuracy
-from userdp.means.methods import METHODS, NEED_A_PROMISE, planned_method
-from userdp.means.problem import Floats, MeanMethod, MeanProblem
+from userdp.means.methods import METHODS, NEED_A_PROMISE, noise_warnings, planned_method
+from userdp.means.problem import Floats, MeanMethod, MeanProblem, Objective
 from userdp.means.winsorized import rotated_back, signs_of
 from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.public_randomness import PublicSeed
@@ -36,8 +36,6 @@ from userdp.users.table import UserTable
 from userdp.users.vectors import MeanVectors
 
 COVERS = ("users", "clipped")
-MOST_NOISE = 0.1
-"""Of half the range of a column: more is warned of."""
 
 
 @estimator
@@ -74,19 +72,22 @@ class WinsorizedMean(UserLevelEstimator):
     of integers to a sum, whose length is bounded in integers; sensitivity, budget split and proof of each method are in
     docs/proofs/iterated_mean.md and docs/proofs/winsorized_mean.md.
 
-    *Defaults promise nothing.* Without `user_std` and `homogeneous`, nobody is clipped inside the public bounds: the
-    mean has noise for the whole range, and no bias. That is the best that can be had in one column without a promise:
-    whoever adds less noise where users agree is further off where a few of them do not (docs/means.md).
+    *Defaults promise nothing.* With delta = 0 or fewer than 17 columns nobody is clipped inside the bounds: the mean
+    has noise for the whole range, and no bias. That is the best that can be had in one column without a promise:
+    whoever adds less noise where users agree is further off where a few of them do not (docs/means.md). From 17 columns
+    on users may be clipped, only after a released test says that it moves the mean by little; `clipped_` says whether
+    it was done, `worst_error_` and `interval` include what it can have moved, and method="gaussian" never clips.
 
-    *Many columns.* With a delta, from about 17 columns on and with users enough, "auto" is "tested": it finds out, with
-    a part of the budget, where users are, and clips them only if released tests say that this moves the mean by little.
-    m and `user_std` are hints for it and no promises: with a wrong one the error is at most about a third larger than
-    that of noise for the whole range (docs/mean_error.md).
+    *Many columns.* That is "tested", with a delta and users enough: it finds out, with a part of the budget, where
+    users are. m and `user_std` are hints for it and no promises, and may be missing: with a wrong one the error is at
+    most about a third larger than that of noise for the whole range (docs/mean_error.md). In few columns its tests may
+    refuse users who are all near, by noise alone: with probability .136, .101, .063, .029, .008 in 1, 2, 4, 8, 16.
 
-    *Methods.* "gaussian" and "laplace" have noise for the whole range; "auto" takes the lesser. With a promise, "auto"
-    may take "iterated", which clips to smaller and smaller balls around the last released center, where its worst error
-    under the promise is smaller. "practical" finds a range first and then adds noise for that range; "paper" does so
-    with the constants that LSAKKMS21 proves.
+    *Methods.* "gaussian" and "laplace" have noise for the whole range; "auto" takes the lesser. "iterated" clips to
+    smaller and smaller balls around the last released center. Under a promise "auto" takes the least error to expect of
+    these and "tested", in which "iterated" is never worse than noise for the whole range, as far as the promise is
+    true. "practical" finds a range first and then adds noise for that range; "paper" does so with the constants that
+    LSAKKMS21 proves.
 
     *What counts.* A record is clamped to the bounds; what is no number counts as the middle of them. So do users of
     `enrolled` without rows.
@@ -154,6 +155,14 @@ class WinsorizedMean(UserLevelEstimator):
         """,
     )
     method: str = fields.choice("auto", METHODS, doc="See Notes. Chosen from public numbers only.")
+    objective: str = fields.choice(
+        "expected",
+        get_args(Objective),
+        doc="""
+        Under a promise, for "auto" and "iterated": "expected" is the least error to expect where the promise is true,
+        "worst" the least `worst_error_` that it allows for. Without one it says nothing.
+        """,
+    )
     beta: float = fields.open_unit(
         0.01, doc="How likely the range may be missed, over all columns, by methods that look for it."
     )
@@ -219,10 +228,13 @@ class WinsorizedMean(UserLevelEstimator):
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
-    def _spread(self, units: Floats) -> Floats:
-        """Of users' means, in each column (with `max_norm`, in L2): as promised, or as few rows alone would make it."""
+    def _spread(self, units: Floats) -> Floats | None:
+        """Of users' means, in each column (with `max_norm`, in L2): as promised, or as few rows alone would make it.
+
+        None where neither is known.
+        """
         if self.user_std is None:
-            return units / math.sqrt(self.m or 1)
+            return None if self.m is None else units / math.sqrt(self.m)
         given: Any = self.user_std
         if self.bounds is not None and isinstance(given, Mapping):
             places = places_of_columns(given, "user_std", len(units), self._names())
@@ -240,11 +252,12 @@ class WinsorizedMean(UserLevelEstimator):
 
     def _problem(self, n_users: int, units: Floats) -> tuple[MeanProblem, Floats]:
         """The public problem, and what its unit is worth in each column."""
-        d, spread = len(units), self._spread(units)
+        d, spread, concentration = len(units), self._spread(units), None
         # Columns of one unit keep it, so that no number is divided.
         alike = bool(np.all(units == units[0]))
         scale = np.ones(d) if alike else units
-        concentration = float(spread[0]) if self.bounds is None else math.hypot(*(spread / scale).tolist())
+        if spread is not None:
+            concentration = float(spread[0]) if self.bounds is None else math.hypot(*(spread / scale).tolist())
         problem = MeanProblem(
             n_users=n_users,
             dimension=d,
@@ -256,6 +269,7 @@ class WinsorizedMean(UserLevelEstimator):
             beta=float(self.beta),
             grid_resolution=None if self.grid_resolution is None else int(self.grid_resolution),
             promise="independent" if self.homogeneous else "none" if self.user_std is None else "at most",
+            objective="worst" if self.objective == "worst" else "expected",
             in_rho=counted_in_rho(self),
         )
         return problem, scale
@@ -322,15 +336,10 @@ class WinsorizedMean(UserLevelEstimator):
         self, n_users: int, method: MeanMethod, problem: MeanProblem, scale: Floats, units: Floats
     ) -> list[str]:
         """A warning where noise is large beside the bounds, from public numbers."""
-        share = float(np.max(scale * method.accuracy().noise() / units))
-        if share <= MOST_NOISE:
-            return []
-        what = "the released number is noise" if share >= 1 else f"noise of {share:.2g} times half the range"
-        needed = math.ceil(n_users * share / MOST_NOISE)
-        return [
-            f"{n_users} users are too few at epsilon={float(positive_epsilon(problem.epsilon)):.3g}: {what}; about "
-            f"{needed:,} users have {MOST_NOISE:g} times half the range"
-        ]
+        share, of = float(np.max(scale * method.accuracy().noise() / units)), "half the range"
+        if problem.norm == "l2":
+            share, of = share * math.sqrt(problem.dimension), "max_norm"
+        return noise_warnings(n_users, problem.epsilon, share, of)
 
     # --- how wrong the release may be
 

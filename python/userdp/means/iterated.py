@@ -22,7 +22,16 @@ import numpy as np
 from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
-from userdp.means.accuracy import PLANNING_NODES, ROUNDING, Accuracy, ClippingBias, NoiseTerm, PromisedBias, UnknownBias
+from userdp.means.accuracy import (
+    NODES,
+    PLANNING_NODES,
+    ROUNDING,
+    Accuracy,
+    ClippingBias,
+    NoiseTerm,
+    PromisedBias,
+    UnknownBias,
+)
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
 from userdp.means.problem import MAX_RESOLUTION, Floats, MeanMethod, MeanProblem, laplace_noise
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -400,27 +409,25 @@ def plan_iterated(problem: MeanProblem) -> MeanMethod:
     Discrete Laplace noise for delta = 0; with a delta it is still the better one in few dimensions, and then the
     release is pure. Discrete Gaussian noise otherwise, and for a part of an account of Gaussian noise.
     """
-    if problem.part is not None:
-        return _planned(problem, GaussianRounds)
-    plans = [_planned(problem, LaplaceRounds)]
-    if problem.delta:
+    noises: list[GaussianRounds | LaplaceRounds] = [] if problem.part is not None else [LaplaceRounds.of(problem)]
+    if problem.part is not None or problem.delta:
         # None where the distance of the noise from the ideal distribution would take all of delta.
-        with suppress(ValueError):
-            plans.append(_planned(problem, GaussianRounds))
+        with suppress(*((ValueError,) if noises else ())):
+            noises.append(GaussianRounds.of(problem))
     if problem.promise in ("none", "expected"):
-        return min(plans, key=lambda plan: plan.predicted_error())
-    return min(plans, key=lambda plan: plan.accuracy().worst(problem.dimension))
-
-
-def _planned(problem: MeanProblem, kind: type[GaussianRounds | LaplaceRounds]) -> IteratedMean:
-    noise = kind.of(problem)
-
-    def planned(kappas: Sequence[float]) -> IteratedMean:
-        schedule = planned_rounds(problem.dimension, problem.ball, problem.possible_concentration, noise.size(), kappas)
-        return IteratedMean("iterated", problem, noise, schedule)
-
-    if problem.promise in ("none", "expected"):
-        return planned(KAPPAS)
-    # Of what is promised, the plan with the least worst error.
-    plans = [planned((kappa,)) for kappa in KAPPAS + WIDE]
+        return min((_planned(problem, noise, KAPPAS) for noise in noises), key=lambda plan: plan.predicted_error())
+    plans = [_planned(problem, noise, (kappa,)) for noise in noises for kappa in KAPPAS + WIDE]
+    plans.sort(key=lambda plan: plan.predicted_error())
+    if problem.objective == "expected":
+        # The least predicted error of those that are never worse, under the promise, than noise for the whole range.
+        wholes = (IteratedMean("iterated", problem, noise, one_round(problem.ball, noise.size())) for noise in noises)
+        most = min(wholes, key=lambda plan: plan.predicted_error()).accuracy().worst(problem.dimension)
+        for plan in plans:
+            if all(plan.accuracy().worst(problem.dimension, nodes) <= most for nodes in (PLANNING_NODES, NODES)):
+                return plan
     return min(plans, key=lambda plan: plan.accuracy().worst(problem.dimension, PLANNING_NODES))
+
+
+def _planned(problem: MeanProblem, noise: GaussianRounds | LaplaceRounds, kappas: Sequence[float]) -> IteratedMean:
+    schedule = planned_rounds(problem.dimension, problem.ball, problem.possible_concentration, noise.size(), kappas)
+    return IteratedMean("iterated", problem, noise, schedule)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from userdp.estimators.plan import Budget, equal_part, split_budget
-from userdp.means.combined import combined_by_default, plan_combined
+from userdp.exact.epsilon import positive_epsilon
+from userdp.exact.numbers import Epsilon
+from userdp.means.combined import CombinedMean, combined_by_default, plan_combined
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
 from userdp.means.iterated import LEAST_RESOLUTION, plan_gaussian, plan_iterated
 from userdp.means.problem import Floats, MeanMethod, MeanProblem
@@ -43,16 +45,44 @@ def choose(problem: MeanProblem) -> MeanMethod:
     """The method to use when the user names none, from public numbers and what somebody vouches for.
 
     Nobody is clipped inside the public bounds unless released tests say that it moves the mean by little, or the caller
-    promised how near users are. Methods are compared by their largest errors under what is promised.
+    promised how near users are. Under a promise it is the method with the least error to expect where it is true, or
+    with the least of the largest errors that it allows for.
     """
     whole = whole_range(problem)
+    if problem.promise == "expected":
+        return min((whole, plan_iterated(problem)), key=lambda method: method.predicted_error())
     if problem.promise != "none":
-        iterated = plan_iterated(problem)
-        if problem.promise == "expected":
-            return min((whole, iterated), key=lambda method: method.predicted_error())
-        if iterated.accuracy().worst(problem.dimension) < whole.accuracy().worst(problem.dimension):
-            return iterated
+        plans: list[tuple[float, MeanMethod]] = [(whole.predicted_error(), whole)]
+        iterated, d = plan_iterated(problem), problem.dimension
+        if iterated.accuracy().worst(d) < whole.accuracy().worst(d):
+            plans.append((iterated.predicted_error(), iterated))
+        if problem.objective == "worst":
+            return plans[-1][1]
+        if problem.delta or problem.part is not None:
+            with suppress(ValueError):  # as in `whole_range`
+                tested = CombinedMean.of(problem)
+                if tested.worth_it:
+                    plans.append((tested.expected_error(), tested))
+        _, best = min(plans, key=lambda plan: plan[0])
+        if best is not whole:
+            return best
     return plan_combined(problem) if combined_by_default(problem) else whole
+
+
+MOST_NOISE = 0.1
+"""Of what an answer may be, half a range or a norm: more is warned of."""
+
+
+def noise_warnings(n_users: int, epsilon: Epsilon, share: float, of: str) -> list[str]:
+    """A warning where noise, in units of what an answer may be, is large: from public numbers."""
+    if share <= MOST_NOISE:
+        return []
+    what = "the released number is noise" if share >= 1 else f"noise of {share:.2g} times {of}"
+    needed = math.ceil(n_users * share / MOST_NOISE)
+    return [
+        f"{n_users} users are too few at epsilon={float(positive_epsilon(epsilon)):.3g}: {what}; about {needed:,} "
+        f"users have {MOST_NOISE:g} times {of}"
+    ]
 
 
 METHODS: Mapping[str, Callable[[MeanProblem], MeanMethod]] = {

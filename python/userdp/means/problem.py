@@ -39,6 +39,9 @@ Promise = Literal["none", "expected", "at most", "independent"]
 means of independent rows from one distribution."""
 
 
+Objective = Literal["expected", "worst"]
+
+
 @dataclass(frozen=True)
 class MeanProblem:
     """The public numbers of a mean: equal problems have equal plans."""
@@ -53,6 +56,7 @@ class MeanProblem:
     beta: float  # failure probability allowed to range finding, over all columns
     grid_resolution: int | None = None  # steps of the grid in a radius or interval, a power of two; None: the method's
     promise: Promise = "expected"  # what somebody vouches for
+    objective: Objective = "expected"  # which error is least, under a promise
     part: GaussianAccount | None = None  # what this mean may spend, as one of several under one account
     in_rho: bool = False  # whether the account must be zero-concentration, as a ledger asks that counts rho
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
@@ -22,7 +23,7 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import Delta, counted, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import PrivacyBudgetError
-from userdp.means.methods import METHODS, NEED_A_PROMISE, Answers, plan_answers
+from userdp.means.methods import METHODS, NEED_A_PROMISE, Answers, noise_warnings, plan_answers
 from userdp.means.problem import Floats, MeanProblem
 from userdp.mechanisms.composed import Sampler
 from userdp.public_randomness import PublicSeed
@@ -397,7 +398,9 @@ class WinsorizedQueries(UserLevelMechanism):
         answers = plan_answers(self.method, self._problem(n_users), int(self.n_queries))
         seed = PublicSeed.random() if self.public_seed is None else PublicSeed(self.public_seed)
         fixed = self.public_seed is not None
-        return QueryPlan(answers.budget, answers, seed, fixed, warnings=tuple(answers.method.warnings()))
+        noise = math.sqrt(int(self.dimension)) * answers.method.accuracy().noise() / float(self.max_norm)
+        few = noise_warnings(n_users, self.epsilon, noise, "max_norm")
+        return QueryPlan(answers.budget, answers, seed, fixed, warnings=(*answers.method.warnings(), *few))
 
     def _problem(self, n_users: int) -> MeanProblem:
         max_norm = float(self.max_norm)

@@ -16,6 +16,7 @@ from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed, equal_part
+from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import exact_number, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
@@ -206,7 +207,16 @@ class FiniteMinimizer(UserLevelEstimator):
             return {"index_": index, "value_": min(max(low / 2 + high / 2 + value, low), high)}
 
         budget = Budget.of(self.epsilon, {"selection": 1})
-        return ReleasePlan(budget, program, outcomes, fitted, warnings=tuple(method.warnings()))
+        warnings = list(method.warnings())
+        # The largest of 1 / gamma measurements of scale 3 range / (n epsilon) is about ln(1 / gamma) scales.
+        needed = math.ceil(30 / float(positive_epsilon(self.epsilon)) * math.log(1 / selection.stopping_probability))
+        if self.concentration is None and n_users < needed:
+            warnings.append(
+                f"{n_users} users are too few for {n_features} candidates at "
+                f"epsilon={float(positive_epsilon(self.epsilon)):.3g}: noise decides; about {needed:,} users have a "
+                "tenth of loss_bounds"
+            )
+        return ReleasePlan(budget, program, outcomes, fitted, warnings=tuple(warnings))
 
 
 def _ends(bounds: Any, name: str) -> tuple[float, float]:
