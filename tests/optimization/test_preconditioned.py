@@ -212,7 +212,8 @@ def test_search_looks_and_steps_audited(branch: str, mutant: int, monkeypatch: p
         ladder = [0.25] if branch == "two looks" else [0.5, 1.0]
         plan.test.search.candidates = np.array(ladder)
         plan.test.search.costs = plan.test.search.costs[: len(ladder)]
-        monkeypatch.setattr(plan, "first", lambda longest: Phase(0, longest, longest, DiscreteGaussian(sigma_squared=4), 2))
+        nothing = Phase(0, 1.0, 1.0, DiscreteGaussian(sigma_squared=4), 2)
+        monkeypatch.setattr(plan, "first", lambda longest: nothing)
         parts += plan.shares["search"]
     account = plan.account.part(parts)
     monkeypatch.setattr(GaussianAccount, "noise", lambda self, reach: _noise(self.part(mutant**2), reach))

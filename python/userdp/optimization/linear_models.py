@@ -296,9 +296,18 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         In rising order, as scikit-learn's metrics need. `coef_` and `decision_function` are about the second of these,
         `predict_proba` has them in this order, in whichever order `classes` has them.
     converged_ : bool
-        With the default solver, and a function of what it released: the noise of a step is small, and the last quarter
-        of the steps moved no farther from the quarter before than noise does, or 3 %. Where one class is rare the loss
-        is flat and needs more steps: with about 2 % of the rows `n_iterations=1000`.
+        With the default solver, like all up to `notes_`, and functions of what it released: whether there are no notes.
+    outside_, outside_deviation_ : float
+        The share of users' rows whose label is neither class, with noise, and the standard deviation of that noise.
+    clipping_ : TargetClipping or None
+        How far users' gradients were clipped, in whitened units, at the first solution; None where nobody's were.
+    looks_ : int
+        How many tests of clipping were made: 0, 1 or 2.
+    refused_ : bool
+        Whether all of them refused.
+    notes_ : tuple of str
+        What a `NoisyFitWarning` said: a class of fewer users than noise is worth, log odds that noise moves by half as
+        much as features do, or steps that had not settled.
     noise_ratio_ : float
         With the default solver: the noise of second moments over their least eigenvalue, in standard deviations. Above
         0.5 some direction of the features is not known.
@@ -314,14 +323,20 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     Notes
     -----
     Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
-    sensitivities and proofs: docs/proofs/moments.md for the default, docs/proofs/descent.md for the others.
+    sensitivities and proofs: docs/proofs/whitened_descent.md for the default, docs/proofs/descent.md for the others.
 
-    A `TooFewUsersWarning`, a function of public numbers, says when noise will win, and how many users would do. No
-    intervals for coefficients are offered: the bias of clipping is not known.
+    The default fits all users. Rows far out in a feature count less: that weight looks at features only, so that a rare
+    class loses nothing by it. Rows whose label is neither class do not count. Users of several rows have their mean
+    gradients clipped only where a released test finds that few users are longer (`clip`).
+
+    A `TooFewUsersWarning`, a function of public numbers, says before the fit when noise will win, and how many users
+    would do. A `NoisyFitWarning`, a function of what was released, says so after it; a `LabelsOutsideClassesWarning`
+    where more than 2 % of the labels are surely of neither class. No intervals for coefficients are offered.
 
     References
     ----------
-    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4, for the problem.
+    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4, for the problem. Kuensch, Stefanski,
+    Carroll, "Conditionally Unbiased Bounded-Influence Estimation" (JASA 1989), for weights by features.
 
     Examples
     --------
@@ -340,9 +355,10 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         "auto",
         ["auto", "preconditioned", *DESCENTS],
         doc="""
-        "auto" is "preconditioned": centers, scales and second moments of features from a third of the budget, then
-        clipped steps in whitened units. "clipped", "winsorized" and "phased" are the descents `ClippedGradientDescent`,
-        `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their public defaults.
+        "auto" is "preconditioned": shares of classes, then centers, scales and second moments of features, from half of
+        the budget, then steps in whitened units from a constant model. "clipped", "winsorized" and "phased" are the
+        descents `ClippedGradientDescent`, `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their
+        public defaults.
         """,
     )
     clip: str = fields.choice(
@@ -354,6 +370,11 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         """,
     )
     with_iterations: ClassVar[tuple[str, ...]] = ("auto", "preconditioned", "clipped", "winsorized")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.clip != "tested" and self.solver in DESCENTS:
+            raise ValueError(f"clip='never' belongs to solver='preconditioned'; got solver={self.solver!r}")
 
     def _moment_solver(self, problem: MomentProblem) -> MomentSolver:
         several = self.require_groups if self.m is None else int(self.m) > 1
