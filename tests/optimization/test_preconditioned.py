@@ -357,7 +357,7 @@ def test_noise_is_told_after_the_fit() -> None:
     X, y, users = people(5000, 1, 0.004, 4)
     given = {"m": 1, "feature_bounds": (-1, 1), "classes": (0, 1)}
     model, said = drawn_once(UserLevelLogisticRegression(epsilon=0.5, **given), X, y, users)
-    assert any("the rarer class has about" in str(w.message) for w in said if w.category is NoisyFitWarning)
+    assert any("the rarer class is hardly known" in str(w.message) for w in said if w.category is NoisyFitWarning)
     assert not model.converged_
     assert model.notes_
     y = np.random.default_rng(5).integers(0, 2, 5000)

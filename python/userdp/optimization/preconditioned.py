@@ -301,7 +301,7 @@ class PreconditionedRegression:
         coefficients, intercept = self.search.line(units, matrix, beta)
         _, outside, deviation = self.classes(classes)
         settled = descent.settled(points, phase)
-        notes = [*self._rare(descent.share), *descent.drowned(phase, matrix)]
+        notes = [*self._rare(*self.classes(classes)), *descent.drowned(phase, matrix)]
         if not settled:
             notes.append(
                 f"the last of {self.rounds} steps still moved: coefficients are not those of least loss. Rare classes "
@@ -320,13 +320,13 @@ class PreconditionedRegression:
             tuple(notes),
         )
 
-    def _rare(self, share: float) -> list[str]:
-        rarer = min(share, 1 - share) * self.problem.n_users
-        if rarer >= self.worth:
+    def _rare(self, share: float, outside: float, noise: float) -> list[str]:
+        rarer, n = min(share, 1 - share), self.problem.n_users
+        if rarer * n >= self.worth and rarer > 2 * noise / max(1 - outside, 4 * noise):
             return []
         return [
-            f"the rarer class has about {rarer:.3g} of {self.problem.n_users} users, and noise is worth "
-            f"{self.worth:.3g}: nearly the same probability is predicted for all"
+            f"the rarer class is hardly known to be there: at most about {rarer * n:.3g} of {n} users are "
+            "in it, which noise hides. Nearly the same probability is predicted for all"
         ]
 
 
