@@ -384,6 +384,16 @@ class UnitSearch:
                 shares[column] = mean / whole if mean > sure * deviation else 0.0
         return shares
 
+    def notes(self, drawn: tuple[Any, ...], unsure: npt.NDArray[np.bool_]) -> Iterator[str]:
+        """What is to be said of features of which few rows are far from all others."""
+        missed = self.shares_missed(drawn)
+        for column in np.flatnonzero((missed > FEW) | unsure):
+            about = f"about {missed[column]:.1%} of the rows" if missed[column] > FEW else "too few rows to be counted"
+            yield (
+                f"column {column} of X is far from where most of it is in {about}, which count less: its coefficient "
+                "may be too small or noise; tighter bounds, or leaving it out, help"
+            )
+
     def outcomes(self) -> Iterator[tuple[Any, ...]]:
         """All that can be drawn."""
         each = [

@@ -77,7 +77,7 @@ BALL = 40.0
 """No iterate is longer in whitened units."""
 SETTLED = 0.03
 """Of its length, by which the mean of the last quarter of the steps may be away from that of the quarter before."""
-RESTLESS = 2.5
+RESTLESS = 1.5
 """Steps this many times as long as noise makes them do not settle."""
 TOO_MUCH = 0.5
 """The noise of a step above which a warning is given, and of log odds over their spread."""
@@ -302,6 +302,7 @@ class PreconditionedRegression:
         _, outside, deviation = self.classes(classes)
         settled = descent.settled(points, phase)
         notes = [*self._rare(*self.classes(classes)), *descent.drowned(phase, matrix)]
+        notes += self.search.notes(units, self.search.unsure(units, matrix))
         if not settled:
             notes.append(
                 f"the last of {self.rounds} steps still moved: coefficients are not those of least loss. Rare classes "
