@@ -362,7 +362,7 @@ def test_noise_is_told_after_the_fit() -> None:
     assert model.notes_
     y = np.random.default_rng(5).integers(0, 2, 5000)
     _, said = drawn_once(UserLevelLogisticRegression(epsilon=1, **given), X, y, users)
-    assert any("may be noise" in str(w.message) for w in said if w.category is NoisyFitWarning)
+    assert any("may be far off" in str(w.message) for w in said if w.category is NoisyFitWarning)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,9 @@ SETTLED = 0.03
 RESTLESS = 1.5
 """Steps this many times as long as noise makes them do not settle."""
 TOO_MUCH = 0.5
-"""The noise of a step above which a warning is given, and of log odds over their spread."""
+"""The noise of a step above which a warning is given, before the fit."""
+LOUD = 1 / 8
+"""That of log odds over their spread, after it: probabilities are then off by about three times as much of theirs."""
 
 
 @dataclass(frozen=True)
@@ -394,11 +396,11 @@ class _Descent:
         if len(matrix) > self._features:
             spread -= (slopes @ matrix[: self._features, -1]) ** 2 / max(float(matrix[-1, -1]), 1e-3)
         noise = self.noise(phase) / (self.variance + self.ridge(phase)) * math.sqrt(self._features / len(matrix))
-        if noise <= TOO_MUCH * math.sqrt(max(float(spread), 0.0)):
+        if noise <= LOUD * math.sqrt(max(float(spread), 0.0)):
             return []
         return [
             f"noise moves log odds by about {noise:.2g}, and features by {math.sqrt(max(float(spread), 0.0)):.2g}: the "
-            "coefficients may be noise"
+            "probabilities and coefficients may be far off"
         ]
 
 
