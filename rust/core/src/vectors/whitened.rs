@@ -1,8 +1,8 @@
 //! Users' rows in whitened units, and mean gradients of the logistic loss in these, by weights that see features only.
 //!
-//! With z a row in units, a constant 1 behind it, and w = min(1, 4 / max |z_k|), a row is x = M z for a public matrix M.
-//! Its gradient is w (sigma(<x, theta>) - y) x, shortened to a public length by w |x|, not by itself: whatever y is, a
-//! row has the same weight, and where x explains y the expected gradient is 0 at the same theta for all weights.
+//! With z a row in units, a constant 1 behind it, and w = min(1, 4 / its largest |z|), a row is x = M z for a public
+//! matrix M. Its gradient is w (sigma(<x, theta>) - y) x, shortened to a public length by w |x|, not by itself: whatever
+//! y is, a row has the same weight, and where x explains y the expected gradient is 0 at one theta for all weights.
 //!
 //! Rows are read once, in the order of users. Each is read alone, and so is a user.
 
@@ -143,7 +143,9 @@ impl UserVectors for Shares<'_> {
             let first = self.lengths.partition_point(|&length| length < more[1]);
             out[first..].iter_mut().for_each(|share| *share += 1.0);
         }
-        out.iter_mut().for_each(|share| *share = (SHARE_STEPS as f64 * *share / count as f64).floor());
+        for share in out {
+            *share = (SHARE_STEPS as f64 * *share / count as f64).floor();
+        }
         count > 0
     }
 }
@@ -184,7 +186,9 @@ impl UserVectors for WhitenedGradients<'_> {
             let weight = more[0] * (self.longest / more[1]).min(1.0);
             add_scaled(kernel, out, x, Loss::Logistic.slope(prediction, more[2]) * weight);
         }
-        out.iter_mut().for_each(|sum| *sum = clamped(*sum / count, -LARGEST, LARGEST));
+        for sum in out {
+            *sum = clamped(*sum / count, -LARGEST, LARGEST);
+        }
         count > 0.0
     }
 }
