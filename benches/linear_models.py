@@ -292,7 +292,7 @@ def main() -> None:
         speed()
         return
     if options.targets:
-        targets(1 if options.quick else 4)
+        targets(1 if options.quick else 12)
         return
     if options.classes:
         classes(1 if options.quick else 4)

@@ -128,12 +128,13 @@ def test_targets_that_differ_by_little_are_told_apart() -> None:
     assert triangle[2] * 2.0**-24 / 100 == pytest.approx(2e-6, rel=0.05)
 
 
-def test_users_without_rows_are_within_all_candidates() -> None:
+def test_users_without_rows_are_within_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of nine: they count at the least scale, radius and length, where nobody else does."""
     data = table(6, 2, 2)
     wider = UserTable(data.X, data.labels, data.users, 9, 2)
     radii = np.array([1e-9, 1.0, 4.0])
     assert (in_units(wider).norm_counts(radii) - in_units(data).norm_counts(radii)).tolist() == [3, 3, 3]
+    monkeypatch.setattr(module, "ENOUGH", 1)  # all scales are candidates
     scores: list[list[int]] = []
 
     def draw(mechanism: Any, values: Any) -> Any:

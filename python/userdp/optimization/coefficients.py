@@ -52,12 +52,16 @@ class NormalEquations:
         whole: Floats = (self.product**2 + self.entry**2 * (solution @ solution)) * np.eye(len(solution))
         return whole + self.entry**2 * np.outer(solution, solution)
 
-    def of_predictions(self) -> tuple[float, float]:
-        """How far noise moved predictions, and how large these are, from the centers: both as root mean squares."""
+    def of_predictions(self, *, constant: bool) -> tuple[float, float]:
+        """How far noise moved predictions, and how large they are: both about their mean, where there is a constant."""
         values, vectors = self.eigen()
+        metric = vectors * values @ vectors.T
+        if constant:
+            metric = metric - np.outer(metric[-1], metric[-1]) / metric[-1, -1]
         found = self.solution()
-        noise = np.sum((vectors.T @ self.spread(found) * vectors.T).sum(axis=1) / values)
-        return math.sqrt(float(noise)), math.sqrt(float(np.sum(values * (vectors.T @ found) ** 2)))
+        inverse = vectors / values @ vectors.T
+        noise = float(np.sum(inverse @ self.spread(found) @ inverse * metric))
+        return math.sqrt(max(noise, 0.0)), math.sqrt(max(float(found @ metric @ found), 0.0))
 
     def estimates(self, line: Floats, shift: Floats, unit: float, clipping: TargetClipping | None) -> CoefficientNoise:
         """Of line b + shift, where `unit` is that of q in the units of the data, of which a clipping is."""

@@ -51,9 +51,10 @@ TOO_MUCH = 0.15
 LOUD = 0.5
 """The noise of predictions beside what was found, above which a warning is given after it."""
 UNCUT = 0.1
-"""After looks that refused, the noise of not cutting beside most users' products above which a warning is given."""
-MOVED = 3.0
-"""What cutting may have moved predictions by, beside what was found, above which a warning is given."""
+"""After looks that refused, the noise of predictions beside the deviation of targets above which a warning is given."""
+MOVED = 30.0
+"""What cutting may have moved predictions by, beside what was found, above which a warning is given. It is the bound
+for as many users at the very end as a look cannot exclude, a few times what was found for bounds 100 times too wide."""
 
 
 def look_share(dimension: int) -> Fraction:
@@ -236,20 +237,20 @@ class MomentRegression:
             shift = float(center[-1])
             line[-1] = [*(-center[:n_features] / scale), 1.0]
         unsure = self.search.unsure(units, matrix)
-        notes = [*self._notes(verdict, equations, units, index), *self.search.notes(units, unsure)]
+        notes = [*self._notes(verdict, equations, squares, units, index), *self.search.notes(units, unsure)]
         return LinearFit(slopes, intercept + shift, equations, line, shift, unsure, verdict, residual, tuple(notes))
 
-    def _notes(self, verdict: Verdict, equations: NormalEquations, units: Any, index: int) -> Iterator[str]:
+    def _notes(
+        self, verdict: Verdict, equations: NormalEquations, squares: float | None, units: Any, index: int
+    ) -> Iterator[str]:
         """What is to be said of noise and of cutting."""
-        longest, n_users = self.longest(units, index), self.problem.n_users
-        users = worth_of_noise(self.problem.dimension, self.account.part(verdict.left))
-        if verdict.refused and users * longest / n_users > UNCUT * verdict.found:
+        noise, found = equations.of_predictions(constant=self.problem.fit_intercept)
+        if verdict.refused and squares is not None and noise > UNCUT * math.sqrt(max(squares, 0.0)):
             yield (
                 "targets far out are too many to be cut and too few to be seen, so that noise is for the whole range "
-                f"of targets, where most are within {verdict.found / longest:.1g} of it: tighter target_bounds or "
-                "more users help"
+                f"of targets, where most are within {verdict.found / self.longest(units, index):.1g} of it: tighter "
+                "target_bounds or more users help"
             )
-        noise, found = equations.of_predictions()
         if noise > LOUD * found:
             yield (
                 f"the noise of predictions, {noise:.2g} of half the range of targets, is as large as what was found, "

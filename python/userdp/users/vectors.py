@@ -474,7 +474,7 @@ class JointRows:
         norm, factor : float
             Positive and public.
         longest : float
-            What a target times the factor is at most, up to 512; it has 2^29 steps of that or more.
+            What a target times the factor is at most, up to 256; it has 2^29 steps of that or more.
 
         Returns
         -------

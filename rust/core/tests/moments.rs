@@ -244,7 +244,7 @@ fn a_target_has_finer_steps() {
         }
     }
     assert!(Target::new(0.0, 1.0, 1.0).is_err());
-    assert!(Target::new(1.0, 513.0, 1.0).is_err());
+    assert!(Target::new(1.0, 257.0, 1.0).is_err());
     assert!(Target::new(1.0, 1.0, f64::NAN).is_err());
 }
 

@@ -57,15 +57,15 @@ impl Target {
     /// Of a factor, the largest target times it, and the norm of second moments of features from which users count less.
     ///
     /// # Errors
-    /// For numbers that are not positive, and for targets beyond 2^9.
+    /// For numbers that are not positive, and for targets beyond 2^8: the square of |V| then fits 128 bits.
     pub fn new(factor: f64, longest: f64, radius: f64) -> Result<Self> {
         check_length("factor", factor)?;
         check_length("radius", radius)?;
         let mut range = 2;
         while f64::from(1_u32 << range) < longest {
             range += 1;
-            if range > 9 {
-                return Err(Error::invalid("longest", format!("{longest}; at most 512 is taken")));
+            if range > 8 {
+                return Err(Error::invalid("longest", format!("{longest}; at most 256 is taken")));
             }
         }
         Ok(Self { factor, range, radius })
