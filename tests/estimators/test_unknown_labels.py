@@ -37,6 +37,7 @@ def table_of(learner: Any, X: Any, y: Any, groups: Any) -> Any:
     return table.X.tolist(), table.labels.tolist(), table.users.tolist(), table.n_users, table.m, unit
 
 
+@pytest.mark.filterwarnings("ignore:X may have whole numbers")
 @pytest.mark.parametrize("name", LABELED)
 def test_rows_without_a_label_are_as_if_not_given(name: str) -> None:
     """50 random tables: some users lose all rows, some those that would count as their first m."""

@@ -83,10 +83,10 @@ NUMBERS = [
     (np.datetime64("2020-01-01"), math.nan),
 ]
 
-# Labels, and those that they count as.
+# Labels, and those that they count as: 2 is none, as others are that are neither 0 nor 1.
 OTHERS = [
-    ("1", 1), ("a secret", 0), ("", 0), (b"1", 1), ("01", 1), ("true", 1), ("0", 0), (None, 0), (math.nan, 0),
-    (math.inf, 0), (1j, 0), ([1], 1), (np.array([1, 0]), 0), (Hostile(), 0), (10**400, 0), (2, 0), (-1, 0), (True, 1),
+    ("1", 1), ("a secret", 2), ("", 2), (b"1", 1), ("01", 1), ("true", 1), ("0", 0), (None, 2), (math.nan, 2),
+    (math.inf, 2), (1j, 2), ([1], 1), (np.array([1, 0]), 2), (Hostile(), 2), (10**400, 2), (2, 2), (-1, 2), (True, 1),
     (1.0, 1), (Fraction(1), 1),
 ]  # fmt: skip
 
@@ -253,7 +253,7 @@ def test_one_complex_number_makes_complex_ones_of_all() -> None:
     X, y, odd = np.array([[1.0], [2.0], [777j]]), np.array([0, 1, 777j]), [[1.0], [2.0], [None]]
     learner = ThresholdClassifier(epsilon=1, domain_size=4, m=1, n_features=1, classes=(0, 1))
     assert learner.output_distribution(X, y, groups=range(3)) == learner.output_distribution(
-        odd, [0, 1, 0], groups=range(3)
+        odd, [0, 1, None], groups=range(3)
     )
     for given in ((X, [0, 1, 0]), ([*odd[:2], [1.0]], y)):
         with pytest.raises(ValueError, match="Complex data not supported") as caught:

@@ -350,7 +350,7 @@ def test_progress_counts_all_users() -> None:
         ({"method": "median"}, "method"),
         ({"beta": 0}, "beta"),
         ({"delta": 0, "method": "gaussian"}, "delta"),
-        ({"m": None}, "m must be"),
+        ({"m": 0}, "m must be"),
     ],
 )
 def test_bad_parameters(given: dict[str, Any], message: str) -> None:

@@ -222,9 +222,10 @@ def test_what_is_not_valid_counts_as_it_says() -> None:
     bad[7], clean[7] = [np.inf, 0.1], [1.0, 0.0]
     targets = y.copy()
     targets[9], y[9] = np.inf, 1.0
-    targets[11], y[11] = np.nan, 0.0
+    targets = np.insert(targets, 11, np.nan)  # a row that does not count
+    bad, others = np.insert(bad, 11, 0.3, axis=0), np.insert(users, 11, users[11])
     with pytest.warns(InsecureRandomnessWarning):
-        one = learner(random_state=3).fit(bad, targets, groups=users)
+        one = learner(random_state=3).fit(bad, targets, groups=others)
     with pytest.warns(InsecureRandomnessWarning):
         other = learner(random_state=3).fit(clean, y, groups=users)
     assert np.array_equal(one.theta_, other.theta_)
@@ -254,7 +255,11 @@ def test_what_is_not_valid_counts_as_it_says() -> None:
         ({"fit_intercept": 1}, TypeError, "fit_intercept"),
         ({"start": [0.0]}, ValueError, "start must have 2 entries"),
         ({"target_bounds": (1, 0)}, ValueError, "target_bounds"),
+<<<<<<< HEAD
         ({"m": None, "clip": "small"}, ValueError, "m.* must be"),
+=======
+        ({"m": None}, ValueError, "^m, the public number of rows of a user that are expected, must be given"),
+>>>>>>> h-mean
     ],
 )
 def test_refused(given: dict[str, Any], error: type[Exception], words: str) -> None:

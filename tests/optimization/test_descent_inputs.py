@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from userdp.exceptions import BudgetError, TooFewUsersWarning
+from userdp.exceptions import BudgetError, NoisyFitWarning, TooFewUsersWarning
 from userdp.mechanisms import PrivateBestOf, UniformInteger
 from userdp.optimization import (
     Box,
@@ -85,6 +85,7 @@ def test_a_start_on_the_edge_is_in_the_constraint() -> None:
         (UserLevelLinearRegression(epsilon=1, m=2, max_feature_norm=1, target_bounds=(0, 5e-324)), "target_bounds"),
         (
             WinsorizedGradientDescent(
+                m=2,
                 epsilon=1,
                 loss=LogisticLoss(),
                 constraint=L2Ball(1),
@@ -138,6 +139,7 @@ def test_no_value_warns_or_raises(model: Any, value: float, numpy_says: Any) -> 
     with warnings.catch_warnings(), np.errstate(all=numpy_says):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", TooFewUsersWarning)  # of public numbers
+        warnings.simplefilter("ignore", NoisyFitWarning)  # of what was released
         model.fit(bad, Y if isinstance(model, UserLevelLogisticRegression) else targets, groups=USERS)
 
 

@@ -587,7 +587,7 @@ def test_bounds_by_name() -> None:
 
 @pytest.mark.parametrize("kind", [UserLevelLinearRegression, UserLevelLogisticRegression])
 def test_too_few_users_are_warned_of_with_a_number_that_does(kind: Any) -> None:
-    bounds = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {}
+    bounds = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {"classes": (0, 1)}
     model = kind(epsilon=1, m=4, feature_bounds=(0, 1), **bounds)
     for columns in (1, 20, 50):
         (warning,) = model.release_plan(n_users=100, n_features=columns).warnings
@@ -601,7 +601,7 @@ def test_too_few_users_are_warned_of_with_a_number_that_does(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [UserLevelLinearRegression, UserLevelLogisticRegression])
 def test_too_many_columns_are_refused_before_memory_is_asked_for(kind: Any) -> None:
-    bounds = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {}
+    bounds = {"target_bounds": (0, 1)} if kind is UserLevelLinearRegression else {"classes": (0, 1)}
     model = kind(epsilon=1, m=4, feature_bounds=(0, 1), **bounds)
     with pytest.raises(BudgetError, match="X has 100000 columns, and second moments of more than 4095"):
         model.release_plan(n_users=1000, n_features=100_000)
@@ -612,7 +612,10 @@ def test_every_scale_of_values_is_one_release() -> None:
     for value in (np.nan, np.inf, -np.inf, 1e308, 5e-324):
         X, y, users = people(50, labels=True)
         X[:8], y = value, np.where(np.arange(200) < 3, value, y)
-        for kind, bounds in ((UserLevelLinearRegression, {"target_bounds": (0, 1)}), (UserLevelLogisticRegression, {})):
+        for kind, bounds in (
+            (UserLevelLinearRegression, {"target_bounds": (0, 1)}),
+            (UserLevelLogisticRegression, {"classes": (0, 1)}),
+        ):
             for given in ({"feature_bounds": BOUNDS}, {"max_feature_norm": 1e-3}):
                 model = kind(epsilon=1, m=4, **given, **bounds).fit(X, y, groups=users)
                 assert np.all(np.isfinite(model.coef_))

@@ -295,7 +295,7 @@ def share_of_successes(task: str, method: str, m: int, n: int) -> float:
                 kind, given = CorrelatedSamplingClassifier, given | {"delta": 1e-6}
             points = rng.integers(4096, size=len(users))
             labels = right[points] ^ (rng.random(len(users)) < (ETA if task == "agnostic" else 0))
-            model = kind(concepts=FiniteClass(table ^ right), alpha=ALPHA, **given)
+            model = kind(concepts=FiniteClass(table ^ right), alpha=ALPHA, classes=(0, 1), **given)
             model.fit(points[:, None], labels.astype(int), groups=users)
             good += model.concept_ == 0 and getattr(model, "selected_", True)
     return good / RUNS

@@ -147,7 +147,7 @@ def test_declared_types_that_hold_none_of_a_kind_are_refused_in_words() -> None:
         with pytest.raises(TypeError, match=r"y is of type .*, and labels or items can be read of none of its values"):
             UserTable.read(np.eye(2), column, groups=[1, 2], m=1, classes=(0, 1))
     for column in DATES:
-        assert UserTable.read(np.eye(2), column, groups=[1, 2], m=1, classes=(0, 1)).labels.tolist() == [0, 0]
+        assert UserTable.read(np.eye(2), column, groups=[1, 2], m=1, classes=(0, 1)).labels.tolist() == []
 
 
 def test_no_type_that_a_value_can_change_is_refused() -> None:
@@ -167,7 +167,7 @@ def test_no_type_that_a_value_can_change_is_refused() -> None:
         table = column[:, None] if isinstance(column, np.ndarray) else pd.DataFrame({"x": column})
         same(read_grid(table, "X").numbers()[:, 0], [NAN, NAN])
         labels = UserTable.read(np.eye(2), column, groups=[1, 2], m=1, classes=(0, 1)).labels
-        assert labels.tolist() == [0, 0]
+        assert labels.tolist() == []
 
 
 def test_whole_numbers_beyond_doubles_are_labels_nowhere() -> None:
@@ -197,7 +197,10 @@ def test_labels_are_one_by_their_texts() -> None:
     for classes in ((0, 1), ("0", "1"), (0.0, 1.0), (False, True), (b"0", b"1"), np.array(["00", "01"])):
         assert read_classes(classes).labels.tolist() == list(classes)
         table = UserTable.read(np.zeros((23, 1)), ones + others, groups=range(23), m=1, classes=classes)
-        assert table.labels.tolist() == [1] * len(ones) + [0] * len(others)
+        assert (table.labels.tolist(), table.n_users) == ([1] * len(ones) + [0, 0, 0], 23)
+        assert table.users.tolist() == list(range(len(ones) + 3))
+        assert table.outside is not None
+        assert table.outside.tolist() == list(range(len(ones) + 3, 23))
 
 
 def test_items_are_one_by_their_texts() -> None:

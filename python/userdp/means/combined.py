@@ -580,7 +580,8 @@ class CombinedMean(MeanMethod):
 
     def expected_error(self) -> float:
         """Of users as near as was hinted, with what it costs that tests refuse some of those."""
-        hinted, alarm = replace(self, hint=_hint(self.problem)), false_alarm(self.problem.dimension)
+        hinted = self if self.hint is not None else replace(self, hint=_hint(self.problem))
+        alarm = false_alarm(self.problem.dimension)
         return math.hypot(hinted.planned[0] * math.sqrt(1 - alarm), self._whole_error * math.sqrt(alarm))
 
     def budget(self) -> Budget:

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,7 @@ def planned_rounds(
     return best
 
 
+@cache
 def _nodes(count: int) -> tuple[Floats, Floats]:
     """Points and weights for means over a standard normal variable."""
     points, weights = np.polynomial.hermite_e.hermegauss(count)

@@ -99,6 +99,7 @@ def proved_realizable(problem: Problem) -> int:
         m=problem.m,
         alpha=problem.alpha,
         beta=problem.beta,
+        classes=(0, 1),
     )
     try:
         return model.users_needed()
