@@ -255,11 +255,11 @@ def test_what_is_not_valid_counts_as_it_says() -> None:
         ({"fit_intercept": 1}, TypeError, "fit_intercept"),
         ({"start": [0.0]}, ValueError, "start must have 2 entries"),
         ({"target_bounds": (1, 0)}, ValueError, "target_bounds"),
-<<<<<<< HEAD
-        ({"m": None, "clip": "small"}, ValueError, "m.* must be"),
-=======
-        ({"m": None}, ValueError, "^m, the public number of rows of a user that are expected, must be given"),
->>>>>>> h-mean
+        (
+            {"m": None, "clip": "small"},
+            ValueError,
+            "^m, the public number of rows of a user that are expected, must be given",
+        ),
     ],
 )
 def test_refused(given: dict[str, Any], error: type[Exception], words: str) -> None:

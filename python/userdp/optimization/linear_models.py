@@ -174,11 +174,7 @@ class LinearModel(PublicRandomEstimator):
         return self.solver == "phased"
 
     def _lacking(self, grouped: bool) -> dict[str, str]:
-<<<<<<< HEAD
         facts = super()._lacking(grouped)
-=======
-        facts = super()._lacking(grouped and self.solver in tuple(DESCENTS))
->>>>>>> h-mean
         if self.max_feature_norm is None and self.feature_bounds is None:
             facts["feature_bounds or max_feature_norm"] = "the range of every column or the largest L2 norm of a row"
         return facts
