@@ -259,7 +259,7 @@ fn products_of_features_and_targets() {
         let products = Products::new(&features, &joint, &rows, radius).unwrap();
         let mut out = [9.0; 2];
         assert!(products.write(0, &mut out));
-        let expected = [(3e-9 - 2.0) / 2.0 * weight, (1e-9 + 2.0) / 2.0 * weight];
+        let expected = [(3e-9 - 2.0) / 2.0 * weight, f64::midpoint(1e-9, 2.0) * weight];
         assert!(out.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-15), "{out:?}");
         assert!(!products.write(1, &mut out));
         assert!(products.write(2, &mut out));
