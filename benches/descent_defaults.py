@@ -1,4 +1,4 @@
-"""Excess risk of the clipped descent with its public defaults only, on the users of `descent_risk.py`, as markdown.
+"""Excess risk of the clipped descent with public radii only, on the users of `descent_risk.py`, as markdown.
 
     python benches/descent_defaults.py [--seeds 20] [--seed SEED] [--cells 1000x1,1000x16]
 
@@ -25,20 +25,19 @@ def main() -> None:
     rng = np.random.default_rng(arguments.seed)
     risk = Risk(200_000, rng)
     print(f"Excess risk x 1000, mean of {arguments.seeds} seeds and its standard error.\n")
-    print("| n | m | defaults | C = G / sqrt(m) | default C, T |\n|---|---|---|---|---|")
+    print('| n | m | C = G | "small" | C = G / sqrt(m) | small C, T |\n|---|---|---|---|---|---|')
     for size in arguments.cells.split(","):
         n, m = map(int, size.split("x"))
-        learner = ClippedGradientDescent(**SHARED, m=m)
-        plan = learner._descent(learner._problem(n, D))
-        found: list[list[float]] = [[], []]
+        learner = ClippedGradientDescent(**SHARED, m=m, clip="small")
+        plan = learner._descent(learner._problem(n, D), None)
+        found: list[list[float]] = [[], [], []]
         for _ in range(arguments.seeds):
             data = sample(n, m, rng)
-            for losses, given in zip(found, ({}, {"clip": 1 / np.sqrt(m)}), strict=True):
-                learner = ClippedGradientDescent(**SHARED, m=m, **given)
+            for losses, clip in zip(found, ("range", "small", 1 / np.sqrt(m)), strict=True):
+                learner = ClippedGradientDescent(**SHARED, m=m, clip=clip)
                 losses.append(risk.excess(run(lambda learner=learner: learner, data)))
-        print(
-            f"| {n} | {m} | {shown(found[0])} | {shown(found[1])} | {plan.step.clip:.3g}, {plan.rounds} |", flush=True
-        )
+        texts = " | ".join(map(shown, found))
+        print(f"| {n} | {m} | {texts} | {plan.step.clip:.3g}, {plan.rounds} |", flush=True)
     print(f"\nSeed of the users {arguments.seed}.")
 
 

@@ -1,13 +1,14 @@
 """How good linear models are on fresh users, with bounds that are much too wide, as markdown.
 
-    python benches/linear_models.py [--quick] [--rare] [--targets] [--speed]
+    python benches/linear_models.py [--quick] [--rare] [--targets] [--classes] [--speed]
 
 Features are uniform within 1 of 1/2, the first three coefficients 1, -1/2, 3/10 and the others 0; targets have noise
 for a best R2 of .920, labels are logistic with coefficients four times as large. Users have 4 rows, delta is 1e-6.
 Bounds of features and targets are -w to w, w = 10 unless said: about ten times the data. `--rare` has rare marks and
 heavy tails instead: y = 20 + 3 a + 5 (marks) + noise, a uniform on 0 to 10, and y = b + noise, b lognormal. `--targets`
 has the grid by which the default linear regression is judged: 35 laws, most with rare or skewed targets, in 4 cells,
-and its predictions beside least squares and beside clip="never". `--speed` times the second moments of 1e5 users of 16
+and its predictions beside least squares and beside clip="never"; `--classes` the same for logistic regression, by
+probabilities beside those of the likeliest model. `--speed` times the second moments of 1e5 users of 16
 rows and 50 columns beside NumPy's einsum instead.
 """
 
@@ -20,6 +21,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import class_laws
 import numpy as np
 from rounds import described, environment, human
 from target_laws import LAWS, Law
@@ -180,6 +182,61 @@ def targets(repeats: int) -> None:
     )
 
 
+CLASS_CELLS = [(20_000, 1, 2, 1.0), (60_000, 1, 2, 1.0), (3000, 16, 4, 1.0), (8000, 4, 12, 2.0)]
+"""Users, rows of each, columns and epsilon, of the grid of laws of labels."""
+
+
+def judged_classes(law: class_laws.Law, cell: tuple[int, int, int, float], repeats: int) -> tuple[float, ...]:
+    """Error over the deviation of probabilities; over that of never clipping; mean over share; warned of; clipped."""
+    users, rows, columns, epsilon = cell
+    X, y = law(users, rows, columns, np.random.default_rng([17, users, rows, columns]))
+    best = class_laws.likeliest(X, y)
+    squares, means, warned, cut = {}, [], 0, 0
+    # For users of one row there is nothing to clip, and the two are one program.
+    for clip in ("tested", "never") if rows > 1 else ("tested",):
+        squares[clip] = 0.0
+        for _ in range(repeats):
+            model = UserLevelLogisticRegression(
+                epsilon=epsilon, delta="1e-6", m=rows, feature_bounds=(-1, 1), classes=(0, 1), clip=clip
+            )
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model.fit(X, y, groups=np.repeat(np.arange(users), rows))
+            p = model.predict_proba(X)[:, 1]
+            squares[clip] += float(np.mean((p - best) ** 2))
+            if clip == "tested":
+                means.append(float(p.mean() / y.mean()))
+                warned += any(issubclass(each.category, NoisyFitWarning) for each in caught)
+                cut += model.clipping_ is not None
+    tested, never = (
+        np.sqrt(squares.get(clip, squares["tested"]) / repeats) / best.std() for clip in ("tested", "never")
+    )
+    return tested, tested / never, statistics.median(means), warned, cut
+
+
+def classes(repeats: int) -> None:
+    """Error (over never clipping), mean over share, fits warned of (!) and cut (c); then the verdict."""
+    print(f"| law | {' | '.join(f'n = {n}, m = {m}, d = {d}, ε = {e:g}' for n, m, d, e in CLASS_CELLS)} |")
+    print("|---" * (len(CLASS_CELLS) + 1) + "|")
+    cells = bad = silent = off = quiet = 0
+    for name, law in class_laws.LAWS.items():
+        texts = []
+        for cell in CLASS_CELLS:
+            error, ratio, mean, warned, cut = judged_classes(law, cell, repeats)
+            marks = (f" {warned}!" if warned else "") + (f" {cut}c" if cut else "")
+            texts.append(f"{error:.3g} ({ratio:.2f}), {mean:.2f}{marks}")
+            usually = 2 * warned > repeats
+            cells, bad, silent = cells + 1, bad + (ratio > WORSE), silent + (ratio > WORSE and not usually)
+            wrong = error > 0.3 or abs(mean - 1) > NEAR
+            off, quiet = off + wrong, quiet + (wrong and not usually)
+        print(f"| {name} | {' | '.join(texts)} |", flush=True)
+    print(f"\n{cells} cells of {repeats} runs: {bad} with more than {WORSE} times the error of never clipping,")
+    print(
+        f"{silent} of these without a warning in most runs; {off} with an error above .3 deviations or a mean off by "
+        f"more than {NEAR}, {quiet} of these without a warning in most runs."
+    )
+
+
 def speed() -> None:
     """Times of second moments, one run of each in turn."""
     users, rows, columns = 100_000, 16, 50
@@ -226,6 +283,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rare", action="store_true")
     parser.add_argument("--targets", action="store_true")
+    parser.add_argument("--classes", action="store_true")
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
     if options.speed:
@@ -235,6 +293,9 @@ def main() -> None:
         return
     if options.targets:
         targets(1 if options.quick else 12)
+        return
+    if options.classes:
+        classes(1 if options.quick else 4)
         return
     repeats = 2 if options.quick else 10
     if options.rare:

@@ -597,17 +597,16 @@ class JointRows:
     ) -> JointRows: ...
     def means(self) -> UserVectors: ...
     def spreads(self, center: Sequence[float]) -> UserVectors: ...
-    def products(self, radius: float) -> UserVectors: ...
-    def gradients(
+    def whitened(
         self,
         labels: npt.NDArray[np.float64],
-        *,
-        loss: str,
-        parameter: float,
-        theta: Sequence[float],
-        matrix: Sequence[float],
-        intercept: bool,
-    ) -> UserVectors: ...
+        center: Sequence[float],
+        factor: Sequence[float],
+        matrix: npt.NDArray[np.float64],
+        constant: bool,
+        progress: _Progress = None,
+    ) -> WhitenedRows: ...
+    def products(self, radius: float) -> UserVectors: ...
     def norm_counts(self, radii: npt.NDArray[np.float64], progress: _Progress = None) -> npt.NDArray[np.int64]: ...
     def moment_sum(
         self,
@@ -616,6 +615,11 @@ class JointRows:
         target: tuple[float, float, float] | None = None,
         progress: _Progress = None,
     ) -> npt.NDArray[np.int64]: ...
+
+@final
+class WhitenedRows:
+    def shares_within(self, lengths: npt.NDArray[np.float64], progress: _Progress = None) -> npt.NDArray[np.int64]: ...
+    def gradients(self, theta: Sequence[float], longest: float) -> UserVectors: ...
 
 @final
 class CsvReader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BudgetError",
     "InsecureRandomnessWarning",
+    "LabelsOutsideClassesWarning",
     "NoisyFitWarning",
     "NotDeterministicError",
     "PrivacyBudgetError",
@@ -19,6 +20,10 @@ class BudgetError(ValueError):
 
 class InsecureRandomnessWarning(UserWarning):
     """Draws are reproducible from an integer ``random_state``: for tests, and private for nobody."""
+
+
+class LabelsOutsideClassesWarning(UserWarning):
+    """Many labels are neither of the two classes: a function of a noisy share that the fit released, after the fit."""
 
 
 class NoisyFitWarning(UserWarning):

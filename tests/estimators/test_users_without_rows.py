@@ -150,7 +150,9 @@ DESCENT: dict[str, Any] = {
     "learner",
     [
         ClippedGradientDescent(**DESCENT, n_iterations=2, random_state=1),
-        WinsorizedGradientDescent(**DESCENT, n_iterations=2, method="tracking", public_seed=SEED, random_state=1),
+        WinsorizedGradientDescent(
+            **DESCENT, n_iterations=2, method="tracking", concentration=0.5, public_seed=SEED, random_state=1
+        ),
         PhasedERM(**DESCENT, max_iterations=1, public_seed=SEED, random_state=1, method="tracking", least_users=2),
     ],
     ids=lambda learner: type(learner).__name__,

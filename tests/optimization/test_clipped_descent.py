@@ -206,9 +206,10 @@ def test_defaults_are_public() -> None:
     one = learner().fit(X, y, groups=users)
     other = learner().fit(-3 * X, y * 0, groups=users)
     assert one.privacy_ == other.privacy_
-    plan = planned(learner(m=16), 1000, 8)
+    plan = planned(learner(m=16, clip="small"), 1000, 8)
     assert plan.step.clip == pytest.approx(plan.problem.lipschitz * 0.1538, rel=0.01)
-    assert planned(learner(m=10**6), 1000, 8).step.clip == plan.problem.lipschitz / 20
+    assert planned(learner(m=10**6, clip="small"), 1000, 8).step.clip == plan.problem.lipschitz / 20
+    assert planned(learner(m=10**6), 1000, 8).step.clip == plan.problem.lipschitz
     assert 1 <= plan.rounds <= 200
     assert planned(learner(), 10**6, 8).rounds == 200
 
@@ -254,7 +255,11 @@ def test_what_is_not_valid_counts_as_it_says() -> None:
         ({"fit_intercept": 1}, TypeError, "fit_intercept"),
         ({"start": [0.0]}, ValueError, "start must have 2 entries"),
         ({"target_bounds": (1, 0)}, ValueError, "target_bounds"),
-        ({"m": None}, ValueError, "^m, the public number of rows of a user that are expected, must be given"),
+        (
+            {"m": None, "clip": "small"},
+            ValueError,
+            "^m, the public number of rows of a user that are expected, must be given",
+        ),
     ],
 )
 def test_refused(given: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -266,8 +271,8 @@ def test_refused(given: dict[str, Any], error: type[Exception], words: str) -> N
 @pytest.mark.parametrize(
     ("n_users", "m", "clip"), [(10**3, 1, 0.677), (10**4, 1, 0.95), (10**7, 1, 1.0), (100, 1, 0.6), (10**3, 16, 0.154)]
 )
-def test_the_default_clips_less_where_noise_is_little(n_users: int, m: int, clip: float) -> None:
-    given = learner(loss=LogisticLoss(), m=m)
+def test_small_clips_less_where_noise_is_little(n_users: int, m: int, clip: float) -> None:
+    given = learner(loss=LogisticLoss(), m=m, clip="small")
     step: Any = planned(given, n_users, 8).step
     assert step.clip == pytest.approx(clip, abs=0.01)
     assert planned(given.set_params(m=10**6), n_users, 8).step.clip == pytest.approx(1 / 20)

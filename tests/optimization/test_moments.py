@@ -254,9 +254,19 @@ def test_the_parts_sum_to_the_account(kind: Any, intercept: bool, in_rho: bool) 
 
     paths = []
     if kind is PreconditionedRegression:
-        clip = plan.clipping(9)
-        descent = 7 * spent((2 * math.floor(clip.radius / clip.grid)) ** 2, clip.noise) + searched(plan.clip)
-        paths.append(units + of_matrix(plan.moments.release(11), 0) + descent)
+        units += spent(1449**2, plan.class_noise) + searched(plan.long_rows) + searched(plan.test.search)
+        units += of_matrix(plan.moments.release(11), 0)
+
+        def of_steps(phase: Any) -> Fraction:
+            return phase.rounds * spent((2 * math.floor(phase.radius / phase.grid)) ** 2, phase.noise)
+
+        units += of_steps(plan.first(1.0))
+        looks = plan.test.looks(1.0, 60)
+        assert len(looks) == 2
+        for taken in range(3):
+            refused = tuple(look.threshold + 1 for look in looks[:taken])
+            tests = sum(spent(look.half**2, look.noise) for look in looks[:taken])
+            paths.append(units + tests + of_steps(plan.last(1.0, plan.test.verdict(1.0, (60, refused)))))
     else:
         place, n = 60, given.n_users
         far = tuple((n * this.steps // 2,) * given.columns for this in plan.search.rounds)
@@ -541,21 +551,6 @@ def test_slopes_by_too_few_rows_reach_to_the_bounds() -> None:
         assert coefficients == pytest.approx([2 / (0.25 if unsure else scale)], rel=1e-3)
         # At the mean the line is where it was.
         assert intercept + coefficients[0] * 0.1 * scale == pytest.approx(7.2, abs=1e-3)
-
-
-def test_rare_classes_need_more_steps_and_say_so() -> None:
-    """With fixed draws, which decide whether a fit says that it converged."""
-    rng = np.random.default_rng(1)
-    X, users = rng.uniform(0, 10, (20_000, 2)), np.repeat(np.arange(5000), 4)
-    y = X @ [0.6, 0.2] - 9 + rng.logistic(size=20_000) > 0
-    given = {"epsilon": 40, "m": 4, "feature_bounds": (0, 10), "classes": (False, True)}
-    few, many = (
-        drawn_once(UserLevelLogisticRegression(n_iterations=steps, **given), X, y, users) for steps in (None, 1000)
-    )
-    assert few.coef_[0, 0] < 0.5
-    assert not few.converged_
-    assert np.allclose(many.coef_[0], [0.6, 0.2], atol=0.08)
-    assert many.converged_
 
 
 def test_regularization_shrinks() -> None:

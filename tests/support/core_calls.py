@@ -47,8 +47,8 @@ POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 MEANS = _core.UserVectors.means(POINTS, USERS, "euclidean", 1.0, [0.0, 0.0], None)
 GRADIENTS = {"loss": "logistic", "parameter": 1.0, "theta": [0.0, 0.0], "bound": 1.0, "intercept": False}
 JOINT = _core.JointRows(POINTS, None, USERS, "max")
+WHITENED = JOINT.whitened(np.array([1.0, 0.0, 1.0]), [0.0, 0.0], [1.0, 1.0], np.eye(2), False)
 TARGETED = _core.JointRows(POINTS, np.array([1.0, -1.0, 1.0]), USERS, "max")
-JOINT_GRADIENTS = {"loss": "logistic", "parameter": 1.0, "theta": [0.0] * 2, "matrix": [1.0] * 4, "intercept": False}
 VECTOR = np.array([0.0, 1.0])
 DIRECT = _core.LocalRandomizer.randomized_response(LEVEL, 4, 0)
 NOISE = _core.ShuffleNoise(F(2), F(1, 2), 10, False)
@@ -58,11 +58,6 @@ def stable_family() -> _core.StableFamily:
     family = _core.StableFamily([2, 2], 2, 2)
     family.mark([2, 0], [0, 2])
     return family
-
-
-def joint_gradients(labels: Any, *values: Any) -> Any:
-    vectors = JOINT.gradients(labels, **dict(zip(JOINT_GRADIENTS, values, strict=True)))
-    return vectors.clipped_sum(VECTOR, 1.0, 0.25)
 
 
 def gradients(records: Any, targets: Any, *values: Any) -> Any:
@@ -413,7 +408,15 @@ CALLS: dict[str, Call] = {
     ),
     "JointRows.means": (lambda: JOINT.means().counts_within(VECTOR, VECTOR), ()),
     "JointRows.spreads": (lambda center: JOINT.spreads(center).counts_within(VECTOR, VECTOR), ([0.0, 0.0],)),
-    "JointRows.gradients": (joint_gradients, (np.array([1.0, -1.0, 1.0]), *JOINT_GRADIENTS.values())),
+    "JointRows.whitened": (
+        lambda *arguments: JOINT.whitened(*arguments).shares_within(VECTOR),
+        (np.array([1.0, -1.0, 1.0]), [0.0] * 2, [1.0] * 2, np.eye(2), False),
+    ),
+    "WhitenedRows.shares_within": (WHITENED.shares_within, (VECTOR,)),
+    "WhitenedRows.gradients": (
+        lambda *arguments: WHITENED.gradients(*arguments).clipped_sum(VECTOR, 1.0, 0.25),
+        ([0.0, 0.0], 1.0),
+    ),
     "JointRows.norm_counts": (JOINT.norm_counts, (np.array([0.5, 1.0]),)),
     "JointRows.moment_sum": (TARGETED.moment_sum, (64, 0.25, (1.0, 2.0, 4.0))),
     "JointRows.products": (lambda radius: TARGETED.products(radius).counts_within(VECTOR, VECTOR), (4.0,)),

@@ -263,8 +263,12 @@ class DescentEstimator(UserLevelEstimator):
     def _fitted(self, theta: Floats, n_features: int) -> dict[str, Any]:
         """What is released, from the solution."""
 
+    def _uses_m(self) -> bool:
+        """Whether the default noise or clipping is made for the number of rows of a user."""
+        return getattr(self, "concentration", None) is None
+
     def _lacking(self, grouped: bool) -> dict[str, str]:
-        if grouped and self.m is None and not any(getattr(self, name, None) for name in ("clip", "concentration")):
+        if grouped and self.m is None and self._uses_m():
             return {"m": "the public number of rows of a user that are expected"}
         return {}
 

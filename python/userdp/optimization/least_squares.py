@@ -25,7 +25,6 @@ from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.coefficients import NormalEquations
 from userdp.optimization.cutting import CuttingTest, Verdict, worth_of_noise
 from userdp.optimization.moments import (
-    FEW,
     WIDEST,
     MatrixRelease,
     MomentProblem,
@@ -239,7 +238,7 @@ class MomentRegression:
             shift = float(center[-1])
             line[-1] = [*(-center[:n_features] / scale), 1.0]
         unsure = self.search.unsure(units, matrix)
-        notes = [*self._notes(verdict, equations, squares, units, index), *self._of_reaches(units, unsure)]
+        notes = [*self._notes(verdict, equations, squares, units, index), *self.search.notes(units, unsure)]
         return LinearFit(slopes, intercept + shift, equations, line, shift, unsure, verdict, residual, tuple(notes))
 
     def _notes(
@@ -266,16 +265,6 @@ class MomentRegression:
                     f"range of targets, where {found:.2g} was found: tighter target_bounds help, or compare with "
                     "clip='never'"
                 )
-
-    def _of_reaches(self, units: Any, unsure: npt.NDArray[np.bool_]) -> Iterator[str]:
-        """What is to be said of features of which few rows are far from all others."""
-        missed = self.search.shares_missed(units)
-        for column in np.flatnonzero((missed > FEW) | unsure):
-            about = f"about {missed[column]:.1%} of the rows" if missed[column] > FEW else "too few rows to be counted"
-            yield (
-                f"column {column} of X is far from where most of it is in {about}, which count less: its coefficient "
-                "may be too small or noise; tighter bounds, or leaving it out, help"
-            )
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from userdp.estimators.base import TargetEstimator, UserLevelClassifier, UserLev
 from userdp.estimators.column_bounds import KIND, Bounds, check_column_bounds, read_column_bounds
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import ReleasePlan, listed
-from userdp.exact.numbers import Delta, parse_delta
+from userdp.exact.numbers import Delta, parse_delta, short_repr
+from userdp.exceptions import LabelsOutsideClassesWarning
 from userdp.optimization.clipped import clipped_descent
 from userdp.optimization.constraints import L2Ball, optional_length
 from userdp.optimization.descent import (
@@ -31,9 +32,10 @@ from userdp.optimization.least_squares import MomentRegression, moment_regressio
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
 from userdp.optimization.moments import MomentProblem
 from userdp.optimization.phased import PhasedDescent
-from userdp.optimization.preconditioned import preconditioned_regression
+from userdp.optimization.preconditioned import LogisticFit, preconditioned_regression
 from userdp.optimization.winsorized import GradientOptions, winsorized_descent
 from userdp.public_randomness import PublicSeed
+from userdp.runtime import warn
 from userdp.users.containers import Grid
 from userdp.users.vectors import JointRows
 
@@ -62,6 +64,8 @@ DESCENTS: dict[str, Solver] = {"clipped": _clipped, "phased": _phased, "winsoriz
 
 Floats = npt.NDArray[np.float64]
 
+OUTSIDE, OUTSIDE_DEVIATIONS = 0.02, 3.0
+"""A warning says when the share of labels outside the classes is above this by so many standard deviations."""
 RADIUS = 4.0
 """The default of `radius` times the bound of features over the root of their number: coefficients for which features
 that spread over all columns give predictions of this size."""
@@ -166,8 +170,11 @@ class LinearModel(PublicRandomEstimator):
     )
     fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
 
+    def _uses_m(self) -> bool:
+        return self.solver == "phased"
+
     def _lacking(self, grouped: bool) -> dict[str, str]:
-        facts = super()._lacking(grouped and self.solver in tuple(DESCENTS))
+        facts = super()._lacking(grouped)
         if self.max_feature_norm is None and self.feature_bounds is None:
             facts["feature_bounds or max_feature_norm"] = "the range of every column or the largest L2 norm of a row"
         return facts
@@ -289,9 +296,18 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         In rising order, as scikit-learn's metrics need. `coef_` and `decision_function` are about the second of these,
         `predict_proba` has them in this order, in whichever order `classes` has them.
     converged_ : bool
-        With the default solver, and a function of what it released: the noise of a step is small, and the last quarter
-        of the steps moved no farther from the quarter before than noise does, or 3 %. Where one class is rare the loss
-        is flat and needs more steps: with about 2 % of the rows `n_iterations=1000`.
+        With the default solver, like all up to `notes_`, and functions of what it released: whether there are no notes.
+    outside_, outside_deviation_ : float
+        The share of users' rows whose label is neither class, with noise, and the standard deviation of that noise.
+    clipping_ : TargetClipping or None
+        How far users' gradients were clipped, in whitened units, at the first solution; None where nobody's were.
+    looks_ : int
+        How many tests of clipping were made: 0, 1 or 2.
+    refused_ : bool
+        Whether all of them refused.
+    notes_ : tuple of str
+        What a `NoisyFitWarning` said: a class of fewer users than noise is worth, log odds that noise moves by half as
+        much as features do, or steps that had not settled.
     noise_ratio_ : float
         With the default solver: the noise of second moments over their least eigenvalue, in standard deviations. Above
         0.5 some direction of the features is not known.
@@ -307,14 +323,20 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     Notes
     -----
     Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
-    sensitivities and proofs: docs/proofs/moments.md for the default, docs/proofs/descent.md for the others.
+    sensitivities and proofs: docs/proofs/whitened_descent.md for the default, docs/proofs/descent.md for the others.
 
-    A `TooFewUsersWarning`, a function of public numbers, says when noise will win, and how many users would do. No
-    intervals for coefficients are offered: the bias of clipping is not known.
+    The default fits all users. Rows far out in a feature count less: that weight looks at features only, so that a rare
+    class loses nothing by it. Rows whose label is neither class do not count. Users of several rows have their mean
+    gradients clipped only where a released test finds that few users are longer (`clip`).
+
+    A `TooFewUsersWarning`, a function of public numbers, says before the fit when noise will win, and how many users
+    would do. A `NoisyFitWarning`, a function of what was released, says so after it; a `LabelsOutsideClassesWarning`
+    where more than 2 % of the labels are surely of neither class. No intervals for coefficients are offered.
 
     References
     ----------
-    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4, for the problem.
+    Levy et al., "Learning with User-Level Privacy" (NeurIPS 2021), section 4, for the problem. Kuensch, Stefanski,
+    Carroll, "Conditionally Unbiased Bounded-Influence Estimation" (JASA 1989), for weights by features.
 
     Examples
     --------
@@ -333,15 +355,51 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         "auto",
         ["auto", "preconditioned", *DESCENTS],
         doc="""
-        "auto" is "preconditioned": centers, scales and second moments of features from a third of the budget, then
-        clipped steps in whitened units. "clipped", "winsorized" and "phased" are the descents `ClippedGradientDescent`,
-        `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their public defaults.
+        "auto" is "preconditioned": shares of classes, then centers, scales and second moments of features, from half of
+        the budget, then steps in whitened units from a constant model. "clipped", "winsorized" and "phased" are the
+        descents `ClippedGradientDescent`, `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their
+        public defaults.
+        """,
+    )
+    clip: str = fields.choice(
+        "tested",
+        ["tested", "never"],
+        doc="""
+        For the default solver and users of several rows: whether users' gradients are clipped where a released test
+        finds that next to nobody is longer, which saves noise. Rows far out in a feature count less in any case.
         """,
     )
     with_iterations: ClassVar[tuple[str, ...]] = ("auto", "preconditioned", "clipped", "winsorized")
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.clip != "tested" and self.solver in DESCENTS:
+            raise ValueError(f"clip='never' belongs to solver='preconditioned'; got solver={self.solver!r}")
+
     def _moment_solver(self, problem: MomentProblem) -> MomentSolver:
-        return preconditioned_regression(problem, None if self.n_iterations is None else int(self.n_iterations))
+        several = self.require_groups if self.m is None else int(self.m) > 1
+        steps = None if self.n_iterations is None else int(self.n_iterations)
+        return preconditioned_regression(problem, steps, several, self.clip == "tested")
+
+    def _known(self, fit: LogisticFit, n_features: int) -> dict[str, Any]:
+        return {
+            "outside_": fit.outside,
+            "outside_deviation_": fit.outside_deviation,
+            "clipping_": fit.clipping,
+            "looks_": fit.looks,
+            "refused_": fit.refused,
+            "notes_": fit.notes,
+        }
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> UserLevelLogisticRegression:
+        super().fit(X, y, groups)
+        if getattr(self, "outside_", 0.0) > OUTSIDE + OUTSIDE_DEVIATIONS * getattr(self, "outside_deviation_", 0.0):
+            warn(
+                f"about {100 * self.outside_:.0f} % of the rows have labels that are neither of "
+                f"classes={short_repr(self.classes)}, and do not count: see how labels are written",
+                LabelsOutsideClassesWarning,
+            )
+        return self
 
     def _loss(self) -> Loss:
         return LogisticLoss()

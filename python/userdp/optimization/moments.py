@@ -157,13 +157,24 @@ class QuantileSearch:
     # e^(-epsilon score), has epsilon-bounded range. Larger candidates have a public cost, which sums to a part of n at
     # most: with few users a search must not end at the least candidate for its cost alone.
 
-    def __init__(self, n_users: int, candidates: Floats, needed: int, epsilon: Fraction, cost: float) -> None:
+    # Shares of rows within candidates do not all move one way, but in an interval as wide as the share of all rows,
+    # which is enough: docs/proofs/whitened_descent.md.
+
+    def __init__(
+        self,
+        n_users: int,
+        candidates: Floats,
+        needed: int,
+        epsilon: Fraction,
+        cost: float,
+        per_user: int = 1,  # what a user adds to a count at most
+    ) -> None:
         self.candidates = candidates
         self.epsilon = float(epsilon)
-        self.needed = needed
-        step = min(cost / self.epsilon, MOST_COST * n_users / len(candidates))
+        self.needed = per_user * needed
+        step = per_user * min(cost / self.epsilon, MOST_COST * n_users / len(candidates))
         self.costs: Integers = np.array([round(step * place) for place in range(len(candidates))], dtype=np.int64)
-        self.choice = ExponentialMechanism(epsilon=epsilon, sensitivity=1, monotone=True)
+        self.choice = ExponentialMechanism(epsilon=epsilon, sensitivity=per_user, monotone=True)
 
     def drawn(self, counts: Integers, draw: Sampler) -> int:
         """The place of a candidate, for the numbers of users within each, those without rows included."""
@@ -372,6 +383,16 @@ class UnitSearch:
                 deviation = math.sqrt(reaches.noise.sigma_squared / len(rest))
                 shares[column] = mean / whole if mean > sure * deviation else 0.0
         return shares
+
+    def notes(self, drawn: tuple[Any, ...], unsure: npt.NDArray[np.bool_]) -> Iterator[str]:
+        """What is to be said of features of which few rows are far from all others."""
+        missed = self.shares_missed(drawn)
+        for column in np.flatnonzero((missed > FEW) | unsure):
+            about = f"about {missed[column]:.1%} of the rows" if missed[column] > FEW else "too few rows to be counted"
+            yield (
+                f"column {column} of X is far from where most of it is in {about}, which count less: its coefficient "
+                "may be too small or noise; tighter bounds, or leaving it out, help"
+            )
 
     def outcomes(self) -> Iterator[tuple[Any, ...]]:
         """All that can be drawn."""

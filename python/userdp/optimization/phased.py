@@ -127,7 +127,8 @@ class PhasedDescent(PrivateDescent):
         assignment: str = "random",
     ) -> None:
         self.problem = problem
-        self.options = options
+        # The schedule of this rule counts on users who are as near as that, whether anybody promised it or not.
+        self.options = options if options.promised else replace(options, sub_gaussian=options.sigma(problem))
         self.seed = seed
         self.max_iterations = max_iterations
         epsilon = float(parse_level(problem.epsilon))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -19,7 +20,7 @@ from userdp.estimators.plan import Budget
 from userdp.exact.numbers import Delta, check_count, counted, short_repr
 from userdp.means.concentration import gradient_radius
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
-from userdp.means.methods import METHODS, Answers, plan_answers
+from userdp.means.methods import METHODS, NEED_A_PROMISE, Answers, plan_answers
 from userdp.means.problem import MeanProblem
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
@@ -50,6 +51,8 @@ from userdp.optimization.schedules import (
 )
 from userdp.public_randomness import PublicSeed
 
+CLIP_NOBODY = tuple(name for name in METHODS if name not in NEED_A_PROMISE)
+"""Methods for means that clip nobody inside the range, unless released tests allow it."""
 VARIANTS = ("convex", "convex-tail", "strongly-convex", "nonconvex")
 DEFAULT_ITERATIONS = [2**k for k in range(9)]
 """Of these the one with the least bound is taken."""
@@ -69,6 +72,11 @@ class GradientOptions:
     gamma: float = 0.01
     kappa: float = 1.05
     grid_resolution: int | None = None
+
+    @property
+    def promised(self) -> bool:
+        """Whether anybody vouches for how near users' gradients are."""
+        return self.concentration is not None or self.sub_gaussian is not None
 
     def sigma(self, problem: DescentProblem) -> float:
         """The sub-Gaussian constant of a record's gradient: by default as if all directions were alike."""
@@ -173,7 +181,18 @@ def winsorized_descent(
 
 def _answers(problem: DescentProblem, options: GradientOptions, steps: int) -> Answers:
     mean = options.mean_problem(problem)
-    return plan_answers(options.method, replace(mean, beta=mean.beta / steps), steps)
+    mean = replace(mean, beta=mean.beta / steps)
+    if options.promised or options.method not in CLIP_NOBODY:
+        return plan_answers(options.method, mean, steps)
+    # Without a promise there is no hint: nobody is clipped but by released tests.
+    mean = replace(mean, concentration=None, promise="none")
+    if options.method != "auto":
+        return plan_answers(options.method, mean, steps)
+    plans = [plan_answers("laplace", mean, steps)]
+    if problem.delta:
+        with suppress(ValueError):  # the distance of the noise from the ideal distribution would take all of delta
+            plans.append(plan_answers("gaussian", mean, steps))
+    return min(plans, key=lambda answers: answers.method.predicted_error())
 
 
 def _answers_noise(problem: DescentProblem, options: GradientOptions, steps: int) -> float:
@@ -369,8 +388,9 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
         check=optional_length,
         kind="float, optional",
         doc="""
-        The expected distance of a user's mean gradient from that of all users, public. By default sub_gaussian
-        sqrt(d / m); for "paper" the tau of [LSAKKMS21, Proposition 1], put right (docs/errata.md).
+        The expected distance of a user's mean gradient from that of all users: a public promise, beyond which methods
+        may clip. By default sub_gaussian sqrt(d / m) where that is given; for "paper" the tau of [LSAKKMS21,
+        Proposition 1], put right (docs/errata.md).
         """,
     )
     sub_gaussian: float | None = fields.parameter(
@@ -464,6 +484,17 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
     regularization: float = regularization_parameter(
         "lambda >= 0 of the term lambda |theta|^2 / 2, whose gradient is public and is added after the noise."
     )
+
+    def _uses_m(self) -> bool:
+        return self.concentration is None and self.sub_gaussian is not None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.concentration is None and self.sub_gaussian is None and self.method not in CLIP_NOBODY:
+            raise TypeError(
+                f"concentration, how far a user's mean gradient is expected from that of all users, must be given for "
+                f"method={short_repr(self.method)}, which clips farther ones; without it method='auto' clips nobody"
+            )
 
     def _descent(self, problem: DescentProblem, seed: PublicSeed | None) -> PrivateDescent:
         assert seed is not None

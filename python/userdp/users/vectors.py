@@ -402,17 +402,34 @@ class JointRows:
         factors: Floats = 1 / np.maximum(np.sqrt(squares), 1.0)
         return factors
 
-    def gradients(self, theta: Floats, matrix: Floats, *, loss: str) -> UserVectors:
-        """A public matrix times the mean gradient of each user's rows at theta, labels being what targets are."""
-        vectors = self._joint.gradients(
-            self._labels,
-            loss=loss,
-            parameter=1.0,
-            theta=theta.tolist(),
-            matrix=matrix.ravel().tolist(),
-            intercept=False,
-        )
-        return _Derived(vectors, self.n_users, len(theta))
+    def class_shares(self) -> Integers:
+        """The shares of users' rows of the second class, and of those whose label is neither, summed over users.
+
+        Shares are integers, rounded down, from 0 to 1024, and so is their sum: replacing one user moves the pair by at
+        most 1024 sqrt(2) in Euclidean length. Rows of neither class are in this sum only. Users without rows add 0.
+
+        Returns
+        -------
+        ndarray of int64 with shape (2,)
+        """
+        data = self._arguments[0]
+        outside = np.zeros(0, dtype=np.uint32) if data.outside is None else data.outside
+        counts = [np.bincount(users, minlength=self.n_users) for users in (data.users[self._labels > 0], outside)]
+        rows = np.maximum(np.bincount(data.users, minlength=self.n_users) + counts[1], 1)
+        return np.array([np.sum(SHARE_STEPS * count // rows) for count in counts], dtype=np.int64)
+
+    def whitened(self, center: Floats, scale: Floats, matrix: Floats, *, constant: bool) -> WhitenedRows:
+        """These rows, which are without units, in units, with the constant behind them, times a matrix."""
+        with progress_bar(None, "rows") as progress:
+            rows = self._joint.whitened(
+                self._labels,
+                center.tolist(),
+                (1 / scale).tolist(),
+                np.ascontiguousarray(matrix.T),
+                constant,
+                progress,
+            )
+        return WhitenedRows(rows, self.n_users, len(matrix))
 
     def norm_counts(self, radii: Floats) -> Integers:
         """How many users' second moments of features have at most each Frobenius norm; sensitivity 1 in each count.
@@ -472,6 +489,32 @@ class JointRows:
         No longer than sqrt(norm) times the largest target. Users without rows have none.
         """
         return _Derived(self._joint.products(norm), self.n_users, self.dimension)
+
+
+class WhitenedRows:
+    """Users' rows x of features in whitened units, read once: for the gradients of a logistic regression.
+
+    A row z in units counts with the weight w = min(1, 4 / max |z_k|), a function of features alone.
+    """
+
+    def __init__(self, rows: _core.WhitenedRows, n_users: int, dimension: int) -> None:
+        self._rows, self.n_users, self.dimension = rows, n_users, dimension
+
+    def shares_within(self, lengths: Floats) -> Integers:
+        """The shares of users' rows with w |x| up to each length, summed over users.
+
+        Shares are integers, rounded down, from 0 to 1024, which is that of users without rows. Lengths rise, and so do
+        a user's shares: of two users they differ by numbers in an interval of width 1024.
+        """
+        with progress_bar(None, "lengths") as progress:
+            return self._rows.shares_within(np.ascontiguousarray(lengths, dtype=np.float64), progress)
+
+    def gradients(self, theta: Floats, longest: float) -> UserVectors:
+        """The mean over each user's rows of w (p - y) x, p the probability at theta; all shortened as w |x| must be.
+
+        A row's factor is min(1, longest / (w |x|)): whatever y is, and no gradient is longer than that.
+        """
+        return _Derived(self._rows.gradients(theta.tolist(), longest), self.n_users, self.dimension)
 
 
 def _numbers(column: npt.NDArray[np.generic]) -> Floats:

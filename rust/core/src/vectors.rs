@@ -20,6 +20,7 @@ pub mod norm;
 pub mod products;
 pub mod rotated;
 pub mod rows;
+pub mod whitened;
 pub mod winsorize;
 pub mod within;
 

@@ -7,8 +7,10 @@ use userdp_core::{
     vectors::{
         UserVectors,
         gradients::{GradientOptions, Gradients, Loss},
+        joint::Units,
         means::Records,
         rows::RowsOfUsers,
+        whitened::{Whitened, WhitenedGradients},
     },
 };
 
@@ -100,4 +102,37 @@ fn what_does_not_fit_is_refused() {
     refused(&[0.0; 2], &options(Loss::Logistic, vec![0.0; 2], 0.0, false), "bound");
     refused(&[0.0; 2], &options(Loss::Hinge(0.0), vec![0.0; 2], 1.0, false), "width");
     refused(&[0.0; 2], &options(Loss::Squared(f64::INFINITY), vec![0.0; 2], 1.0, false), "residual");
+}
+
+#[test]
+fn whitened_gradients_by_hand() {
+    // In units the rows are (8, 1), (-2, 1) and (1, 1): the first has the weight 1/2.
+    let table = Table { columns: 1, numbers: vec![2.0, -0.5, 0.25] };
+    let control = Control::new();
+    let rows = RowsOfUsers::new(&[1, 0, 1], 3, &control).unwrap();
+    let units = Units { center: vec![0.0], factor: vec![4.0], constant: true, target: 0.0 };
+    let identity = [1.0, 0.0, 0.0, 1.0];
+    let whitened = Whitened::new(&table, &[1.0, 0.0, 0.0], &rows, &units, &identity, &control).unwrap();
+    let gradients = WhitenedGradients::new(&whitened, &[0.0, 0.0], 100.0).unwrap();
+    let mut out = [7.0; 2];
+    assert!(gradients.write(0, &mut out));
+    assert_eq!(out, [-1.0, 0.5]);
+    // -1/2 times 1/2 (8, 1), and 1/2 times (1, 1).
+    assert!(gradients.write(1, &mut out));
+    assert_eq!(out, [(-2.0 + 0.5) / 2.0, (-0.25 + 0.5) / 2.0]);
+    assert!(!gradients.write(2, &mut out));
+    assert_eq!(out, [0.0; 2]);
+    // No row is longer than 1, by its length and not by its gradient.
+    let short = WhitenedGradients::new(&whitened, &[0.0, 0.0], 1.0).unwrap();
+    assert!(short.write(0, &mut out));
+    assert!((out[0] + 1.0 / 5_f64.sqrt()).abs() < 1e-15);
+    // Lengths are sqrt(65) / 2, sqrt(5) and sqrt(2); who has no rows has all of them within.
+    let shares = whitened.shares_within(&[1.0, 2.0, 3.0, 5.0], &control).unwrap();
+    assert_eq!(shares, [1024, 1536, 2560, 3072]);
+    assert!(whitened.shares_within(&[2.0, 1.0], &control).is_err());
+    assert!(WhitenedGradients::new(&whitened, &[0.0], 1.0).is_err());
+    assert!(WhitenedGradients::new(&whitened, &[0.0, 0.0], 0.0).is_err());
+    for (labels, matrix) in [(&[1.0][..], &identity[..]), (&[1.0; 3], &[1.0; 3])] {
+        assert!(Whitened::new(&table, labels, &rows, &units, matrix, &control).is_err());
+    }
 }

@@ -16,7 +16,6 @@ use userdp_core::{
         moments::{Moments, Target},
         norm::Region,
         products::Products,
-        rotated::Mapped,
         rows::RowsOfUsers,
         within::counts_at_most,
     },
@@ -288,19 +287,6 @@ fn counts_of_levels_norms_and_spreads() {
     let moments = Moments::new(&table, &rows, None, None).unwrap();
     let radii = [0.24, 0.25, 28_f64.sqrt() - 1e-9, 28_f64.sqrt() + 1e-9];
     assert_eq!(moments.norm_counts(&radii, &Control::new()).unwrap(), [1, 2, 2, 3]);
-}
-
-#[test]
-fn a_matrix_times_vectors() {
-    let table = Table { columns: 2, numbers: vec![3.0, 1.0] };
-    let rows = RowsOfUsers::new(&[0], 2, &Control::new()).unwrap();
-    let spreads = Spreads::new(&table, &rows, &[0.0, 0.0]).unwrap();
-    let mapped = Mapped::new(&spreads, &[1.0, 2.0, -1.0, 0.5]).unwrap();
-    let mut out = [0.0; 2];
-    assert!(mapped.write(0, &mut out));
-    assert_eq!(out, [5.0, -2.5]);
-    assert!(!mapped.write(1, &mut out));
-    assert!(Mapped::new(&spreads, &[1.0; 3]).is_err());
 }
 
 #[test]

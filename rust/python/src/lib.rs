@@ -103,7 +103,7 @@ mod _core {
     #[pymodule_export]
     use crate::table::{PyTableIndex, PyTableSums, walked_sums};
     #[pymodule_export]
-    use crate::vectors::{PyJointRows, PyUserVectors};
+    use crate::vectors::{PyJointRows, PyUserVectors, PyWhitenedRows};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -13,7 +13,7 @@ use userdp_core::{
     Result,
     control::Control,
     vectors::{
-        Filled, LARGEST, Subset, UserVectors, bins, clip, excess,
+        Filled, Subset, UserVectors, bins, clip, excess,
         gradients::{GradientOptions, Gradients, Loss},
         hadamard::Rotation,
         joint::{Joint, Spreads, Units},
@@ -21,8 +21,9 @@ use userdp_core::{
         moments::{Moments, Target},
         norm::Region,
         products::Products,
-        rotated::{Mapped, Rotated},
+        rotated::Rotated,
         rows::RowsOfUsers,
+        whitened::{Whitened, WhitenedGradients},
         winsorize, within,
     },
 };
@@ -57,6 +58,11 @@ enum Made {
     Joint {
         of: Py<PyJointRows>,
         made: OfJoint,
+    },
+    Whitened {
+        of: Py<PyWhitenedRows>,
+        theta: Vec<f64>,
+        longest: f64,
     },
 }
 
@@ -95,6 +101,9 @@ impl PyUserVectors {
                 of.get().sum(py, progress, &|vectors, control| sum(&Filled(vectors), control))
             }
             Made::Joint { of, made } => of.get().sum(py, made, progress, sum),
+            Made::Whitened { of, theta, longest } => run(py, progress, |control| {
+                sum(&WhitenedGradients::new(&of.get().0, theta, *longest)?, control)
+            }),
         }
     }
 }
@@ -320,7 +329,6 @@ enum OfJoint {
     Means,
     Spreads(Vec<f64>),
     Products(f64),
-    Gradients { labels: Py<PyArray1<f64>>, options: GradientOptions, matrix: Vec<f64> },
 }
 
 /// Work on features, and on features with targets, which are the same where there are none.
@@ -360,13 +368,6 @@ impl PyJointRows {
             OfJoint::Products(radius) => self.with(py, progress, &|[features, joint], rows, control| {
                 sum(&Products::new(features, joint, rows, *radius)?, control)
             }),
-            OfJoint::Gradients { labels, options, matrix } => {
-                let labels = labels.bind(py).try_readonly()?;
-                let labels = labels.as_slice()?;
-                self.with(py, progress, &|[features, _], rows, control| {
-                    sum(&Mapped::new(&Gradients::new(features, labels, rows, options)?, matrix)?, control)
-                })
-            }
         }
     }
 }
@@ -413,23 +414,25 @@ impl PyJointRows {
         PyUserVectors(Made::Joint { of: slf, made: OfJoint::Products(radius) })
     }
 
-    /// A matrix times the mean gradient of every user's features at theta.
-    #[pyo3(signature = (labels, *, loss, parameter, theta, matrix, intercept))]
+    /// These rows, which must be without units, in units and then times a matrix, with a constant behind them.
+    #[pyo3(signature = (labels, center, factor, matrix, constant, progress = None))]
     #[allow(clippy::too_many_arguments)]
-    fn gradients(
-        slf: Py<Self>,
-        labels: Py<PyArray1<f64>>,
-        loss: &str,
-        parameter: f64,
-        theta: Items<f64>,
-        matrix: Items<f64>,
-        intercept: bool,
-    ) -> PyResult<PyUserVectors> {
-        let loss = loss_of(loss, parameter)?;
-        // Numbers in units are bounded: nothing is clipped.
-        let options = GradientOptions { loss, theta: theta.0, bound: LARGEST, intercept, kernel: None };
-        let made = OfJoint::Gradients { labels, options, matrix: matrix.0 };
-        Ok(PyUserVectors(Made::Joint { of: slf, made }))
+    fn whitened(
+        &self,
+        py: Python<'_>,
+        labels: PyReadonlyArray1<'_, f64>,
+        center: Items<f64>,
+        factor: Items<f64>,
+        matrix: PyReadonlyArray2<'_, f64>,
+        constant: bool,
+        progress: Progress,
+    ) -> PyResult<PyWhitenedRows> {
+        let units = Units { center: center.0, factor: factor.0, constant, target: 0.0 };
+        let (labels, matrix) = (labels.as_slice()?, matrix.as_slice()?);
+        let whitened = self.with(py, progress, &|[features, _], rows, control| {
+            Whitened::new(features, labels, rows, &units, matrix, control)
+        })?;
+        Ok(PyWhitenedRows(whitened))
     }
 
     /// How many users have second moments of features of at most each Frobenius norm.
@@ -465,5 +468,30 @@ impl PyJointRows {
             Moments::new(records, rows, target, None)?.clipped_sum(radius, grid, control)
         })?;
         Ok(sums.into_pyarray(py))
+    }
+}
+
+/// Users' rows in whitened units, for logistic regression.
+#[pyclass(frozen, name = "WhitenedRows", module = "userdp._core")]
+pub(crate) struct PyWhitenedRows(Whitened);
+
+#[pymethods]
+impl PyWhitenedRows {
+    /// The shares of users' rows within each length, in steps of 1/1024, summed over users.
+    #[pyo3(signature = (lengths, progress = None))]
+    fn shares_within<'py>(
+        &self,
+        py: Python<'py>,
+        lengths: PyReadonlyArray1<'py, f64>,
+        progress: Progress,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let lengths = lengths.as_slice()?;
+        let shares = run(py, progress, |control| self.0.shares_within(lengths, control))?;
+        Ok(shares.into_pyarray(py))
+    }
+
+    /// The mean gradient of every user's rows at theta, each of at most a length.
+    fn gradients(slf: Py<Self>, theta: Items<f64>, longest: f64) -> PyUserVectors {
+        PyUserVectors(Made::Whitened { of: slf, theta: theta.0, longest })
     }
 }

@@ -101,6 +101,16 @@ impl RowsOfUsers {
         self.starts[self.users()]
     }
 
+    /// The row at a place, where rows are user after user.
+    pub fn at(&self, place: usize) -> usize {
+        self.rows.as_ref().map_or(place, |rows| rows[place] as usize)
+    }
+
+    /// Where the places of each user start, and where those of the last end.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
     /// The rows of a user.
     pub fn of(&self, user: usize) -> Rows<'_> {
         let (first, end) = (self.starts[user], self.starts[user + 1]);
