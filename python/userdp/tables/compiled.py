@@ -259,7 +259,7 @@ def _needs(query: Query, schema: Mapping[str, ColumnType], types: Mapping[str, C
         elif not isinstance(step, Expression):
             filled.discard(step[0])
     asked = [aggregate for _, aggregate in query.answers if not isinstance(aggregate, CountUnreadable)]
-    columns = {getattr(aggregate, "column", None) for aggregate in asked}
+    columns = [getattr(aggregate, "column", None) for aggregate in asked]
     return {column if isinstance(column, str) and column not in filled else None for column in columns}
 
 
