@@ -29,12 +29,12 @@ import pandas as pd
 from scipy.stats import binom
 
 from userdp.runtime import source_of
-from userdp.tables import Query, Release, Schema, Session, category, count_rows, count_users, key, mean, number
+from userdp.tables import Plan, Query, Release, Schema, Session, category, count_rows, count_users, key, mean, number
 from userdp.tables import sum as total_of
+from userdp.tables.drawing import draw
 from userdp.tables.reading import table_of
 from userdp.tables.release import Drawn
 from userdp.tables.rows import Sums, add_up
-from userdp.tables.session import Plan, draw
 
 LEVEL = 0.95
 FALSE_ALARM = 1e-6

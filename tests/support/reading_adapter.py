@@ -162,7 +162,7 @@ def read_values(frame: Any, held: Session, kind: str, expected: Sequence[Any]) -
         return found
     same_bools = (col("x") & (col("e") == 1)) | (~col("x") & (col("e") == 0))
     query = Query().with_columns(same=same_bools if kind == "boolean" else col("x") == col("e"))
-    query = query.group_by("r", max_keys=1).agg(n=count_users(), same=sum("same", max_total=1))
+    query = query.group_by("r", max_keys=1).agg(n=count_users("same"), same=sum("same", max_total=1))
     both = sums(held, query, frame)
     same = next(own for name, own in both.items() if name != "users")
     return [(expected[row] if same[row,] else OTHER) if both["users"].get((row,)) else None for row in range(n)]

@@ -418,10 +418,10 @@ def asked(role: str, values: Sequence[Any]) -> tuple[dict[str, Any], Query, str]
         return {"r": key(int)}, rows.agg(n=count_users()), "x"
     if role in ("number", "integer"):
         kinds = {"number": number(-1000, 1000, steps=2**14), "integer": integer(-1000, 1000)}
-        query = rows.agg(n=count_users(), s=sum("x", max_total=1000))
+        query = rows.agg(n=count_users("x"), s=sum("x", max_total=1000))
         return {"r": key(int), "x": kinds[role]}, query, "u"
     if role == "boolean":
-        return {"r": key(int), "x": column_type(role)}, rows.agg(n=count_users(), s=sum("x", max_total=1)), "u"
+        return {"r": key(int), "x": column_type(role)}, rows.agg(n=count_users("x"), s=sum("x", max_total=1)), "u"
     if role == "timestamp":
         filtered = Query().filter(col("x") >= dt.datetime(2024, 1, 31, 5)).group_by("r", max_keys=20)
         return {"r": key(int), "x": column_type(role)}, filtered.agg(n=count_users()), "u"

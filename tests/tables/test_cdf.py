@@ -132,7 +132,7 @@ def test_shares_are_those_of_users() -> None:
         assert found[-3] == 0
         assert found[20] == found[30] == 1
     frame = grouped.to_frame("pandas")
-    assert frame.columns.tolist() == ["town", *(f"x_{point}" for point in points)]
+    assert frame.columns.tolist() == ["town", *(f"x_{point}" for point in points), "bounded"]
     assert frame["x_5"].tolist() == [grouped.cdf("x", town)[5] for town in "ab"]
     ends = grouped.intervals(backend="pandas")
     assert (ends["x_5_low"] <= frame["x_5"]).all()

@@ -72,7 +72,14 @@ def asked() -> dict[str, Query]:
 def moved(what: str) -> list[dict[str, int]]:
     """By how much each statistic of a key may move where one side has the key, and where both have it."""
     rows = 3 if what == "weighted" else 9
-    ranges = {"users": (1, 1), "rows": (1, rows), "sum": (-20, 9), "mean": (-2, 2), "weighted": (-6, 6)}
+    ranges = {
+        "users": (1, 1),
+        "users with a value": (0, 1),
+        "rows": (1, rows),
+        "sum": (-20, 9),
+        "mean": (-2, 2),
+        "weighted": (-6, 6),
+    }
     own = {kind: max(abs(low), abs(high)) for kind, (low, high) in ranges.items()}
     common = {kind: high - low for kind, (low, high) in ranges.items()}
     return [own, common]
@@ -106,7 +113,10 @@ def test_the_charge_is_that_of_what_is_drawn(what: str, neighbors: Any, known: b
         assert cost is not None
         expected += cost
     elif keyed is not None:
-        statistics = [(one.kind, noise.sigma_squared - 4) for one, noise in keyed.noise]  # type: ignore[union-attr]
+        statistics = [
+            (one.kind if one.of is None or one.kind != "users" else "users with a value", noise.sigma_squared - 4)  # type: ignore[union-attr]
+            for one, noise in keyed.noise
+        ]
     # Numbers by key have one maximum, and quantiles and histograms each their own.
     expected += worst(*(sum((F(part[kind] ** 2) / left for kind, left in statistics), F(0)) for part in (own, common)))
     # A level of quantiles has its range in a key in common; in a key that one side only has, where users are replaced,

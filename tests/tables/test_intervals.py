@@ -14,7 +14,8 @@ from userdp.tables import Query, Schema, category, count_users, key, mean, numbe
 from userdp.tables.audits import merged
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.noise import Allotment, Budget, allot, gaussian_noise
-from userdp.tables.release import Drawn, Release, ratio_interval
+from userdp.tables.ratios import ratio_interval
+from userdp.tables.release import Drawn, Release
 
 F = Fraction
 STEPS = 2**4
@@ -61,7 +62,7 @@ def coverage(query: Compiled, noise: Allotment, users: int, sums: int, level: fl
 
 KNOWN = Schema(town=category(["a"]), x=number(0, 1, steps=STEPS))
 UNKNOWN = Schema(town=key(str), x=number(0, 1, steps=STEPS))
-ASKED = Query().group_by("town", max_keys=1).agg(n=count_users(), x=mean("x"))
+ASKED = Query().group_by("town", max_keys=1).agg(n=count_users("x"), x=mean("x"))
 
 
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])

@@ -258,7 +258,7 @@ def test_rounded_bins_move_by_more_than_a_rounded_weight(monkeypatch: pytest.Mon
 def exact_coverage(users: int, epsilon: Fraction, share: str, level: float, values: list[int], top: int) -> Any:
     """How often the shares around the released value have one of which it is a quantile, and the mean width."""
     schema = Schema(town=category(["a"]), x=integer(0, top))
-    meant = compiled(Query().group_by("town", max_keys=1).agg(n=count_users(), x=quantile("x", share)), schema)
+    meant = compiled(Query().group_by("town", max_keys=1).agg(n=count_users("x"), x=quantile("x", share)), schema)
     noise = allot(meant, "add-remove", Budget("basic", epsilon, F(0)))
     part = noise.selected[0]
     weights = np.bincount(values, minlength=part.bins).astype(np.int64) * quantiles.WEIGHT
@@ -353,7 +353,7 @@ def test_quantiles_by_group_are_right_at_a_large_epsilon(neighbors: Any, known: 
         people.query()
         .group_by("town", max_keys=1)
         .agg(
-            n=count_users(),
+            n=count_users("age"),
             age=quantile("age", ["1/8", "7/8"]),
             low=quantile("age", "1/8"),
             bins=histogram("age", [0, 50, 100]),
@@ -364,12 +364,15 @@ def test_quantiles_by_group_are_right_at_a_large_epsilon(neighbors: Any, known: 
     assert list(found.quantiles("age", "Bonn").values()) == [60, 80]
     assert list(found.quantiles("age", ("Ulm",)).values()) == [20, 40]
     table = found.to_frame("pandas")
-    assert table.columns.tolist() == ["town", "n", "age_0.125", "age_0.875", "low"]
-    assert table["low"].tolist() == [60, 20]
+    bins = ["bins_from", "bins_to", "bins", "bins_low", "bins_high"]
+    assert table.columns.tolist() == ["town", "n", "age_0.125", "age_0.875", "low", *bins, "bounded"]
+    assert table["town"].tolist() == ["Bonn"] * 3 + ["Ulm"] * 3
+    assert table["low"].dropna().tolist() == [60, 20]
     counts, edges = found.histogram("bins", "Bonn")
     assert edges == (0, 50, 100)
     assert np.abs(counts - [0, 400]).max() < 20
-    shares = found.intervals(backend="pandas")
+    assert table["bins"].dropna().tolist()[:2] == counts.tolist()
+    shares = found.intervals(backend="pandas").dropna(subset=["n"])
     assert (shares["low_share_low"] <= 1 / 8).all()
     assert (shares["age_0.875_share_high"] >= 7 / 8).all()
     assert "in each of" not in found.card()

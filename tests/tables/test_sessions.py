@@ -75,7 +75,8 @@ def test_answers_are_near_the_truth() -> None:
         assert np.all(np.abs(release.column(name) - expected) < off)
     assert np.all(np.abs(release.column("spent")[:3] - [10, 25, 40]) < 3)
     frame = release.frame
-    assert list(frame.columns) == ["town", "n", "rows", "spent", "all"]
+    assert list(frame.columns) == ["town", "n", "rows", "spent", "all", "bounded"]
+    assert set(frame["bounded"]) == {"rows: at most 2 rows of a user; all: a user's total within 0 and 8"}
     intervals = release.intervals(1 - 1e-9)
     assert (intervals["spent_low"][:3] <= [10, 25, 40]).all()
     assert (intervals["spent_high"][:3] >= [10, 25, 40]).all()
@@ -495,7 +496,7 @@ def test_cards_and_plans_are_made_of_public_objects() -> None:
         assert "<table>" in html
         assert release.card("text") == str(release)
         content = json.loads(release.to_json())
-        assert content.pop("columns").keys() == {"town", "n", "spent"}
+        assert content.pop("columns").keys() == {"town", "n", "spent", "bounded"}
         texts.append((plan, card, content))
     assert texts[0] == texts[1]
     with pytest.raises(ValueError, match="format must be"):
@@ -560,7 +561,7 @@ def test_a_release_is_repeated_from_any_library() -> None:
 
 def test_a_plan_predicts_the_noise() -> None:
     people = session(epsilon=1, n_users=N)
-    plan = people.plan(people.query().agg(n=count_users(), spent=mean("spent")))
+    plan = people.plan(people.query().agg(n=count_users("spent"), spent=mean("spent")))
     # Two numbers share epsilon: Laplace noise of scale b_j with 1 / b_0 + 50 / b_1 = 1, in units of users and of money.
     own = [each for _, each in plan.noise.keyed.noise]
     unit = plan.query.answers[1].total.value.unit

@@ -92,7 +92,6 @@ def add_table(commands: Any) -> None:
 def table(options: argparse.Namespace) -> int:
     """Run the command."""
     from userdp.tables import Session
-    from userdp.tables.aggregates import Histogram
 
     schema = read_schema(options.schema)
     delta = parse_delta(options.delta)
@@ -132,8 +131,6 @@ def table(options: argparse.Namespace) -> int:
         raise UsageError("nothing is asked for: give answers such as name=count_users, or --keys-only")
     else:
         query = query.agg(**dict(aggregate(text) for text in options.answers))
-    if options.output is not None and any(isinstance(one, Histogram) for one in query.aggregates.values()):
-        raise UsageError("--output: a histogram is no column of a file; see it with --json or --card, or ask for a cdf")
     if options.plan:
         print(session.plan(query, n_users=options.n_users))
         return 0

@@ -9,10 +9,11 @@ from __future__ import annotations
 from userdp.tables.aggregates import cdf, count_rows, count_unreadable, count_users, histogram, mean, quantile, sum
 from userdp.tables.csv_files import read_csv
 from userdp.tables.expressions import Expression, col, lit, when
+from userdp.tables.plans import Plan
 from userdp.tables.queries import KeySet, Query
 from userdp.tables.release import Release
 from userdp.tables.schema import Schema, boolean, category, integer, key, number, timestamp
-from userdp.tables.session import Plan, Session
+from userdp.tables.session import Session
 from userdp.tables.suggestions import Suggestion
 
 __all__ = [

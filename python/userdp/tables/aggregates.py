@@ -33,7 +33,9 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class CountUsers(Aggregate):
-    """How many users."""
+    """How many users, or how many with a value in a column."""
+
+    column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class Histogram(Aggregate):
     edges: tuple[float, ...]
     of_keys: ClassVar[bool] = False
 
+    def columns(self, name: str) -> tuple[str, ...]:
+        """Of rows, one for each bin: its edges, its count and the interval of that."""
+        return (f"{name}_from", f"{name}_to", name, f"{name}_low", f"{name}_high")
+
 
 @dataclass(frozen=True)
 class Cdf(Aggregate):
@@ -113,15 +119,23 @@ def _text(edge: float) -> str:
     return short if float(short) == edge else repr(edge)
 
 
-def count_users() -> CountUsers:
+def count_users(column: str | None = None) -> CountUsers:
     """Count the users of each group: those with at least one row in it.
+
+    Parameters
+    ----------
+    column : str, optional
+        Count those with at least one value in this column. Beside a mean of the same column it costs nothing more, as
+        it is what the mean is divided by.
 
     Examples
     --------
-    >>> count_users()
-    CountUsers()
+    >>> count_users("wage")
+    CountUsers(column='wage')
     """
-    return CountUsers()
+    if column is not None and not isinstance(column, str):
+        raise TypeError(f"column must be the name of a column; got {short_repr(column)}")
+    return CountUsers(None if column is None else str(column))
 
 
 def count_unreadable(column: str) -> CountUnreadable:

@@ -148,7 +148,7 @@ class TableAlgorithm:
 
     def _range(self, statistic: Statistic, people: int, step: int) -> tuple[int, int]:
         low, high = min(statistic.low, 0) * people, max(statistic.high, 0) * people
-        if self._threshold is not None and statistic.kind == "users":
+        if self._threshold is not None and statistic == USERS:
             return self._threshold, max(self._threshold, high)
         return int(nearest(low, step)), int(nearest(high, step))
 
@@ -304,7 +304,8 @@ def _statistic_of(
 
 def name_of(statistic: Statistic) -> str:
     """What a statistic is called: its kind, and the column that it is of."""
-    return statistic.kind if statistic.value is None else f"{statistic.kind} of {statistic.value.column}"
+    column = statistic.value or statistic.of
+    return statistic.kind if column is None else f"{statistic.kind} of {column.column}"
 
 
 class KeysAlgorithm:

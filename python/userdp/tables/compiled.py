@@ -6,8 +6,8 @@ All of it is public.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from userdp.exact.numbers import short_repr
@@ -44,6 +44,8 @@ LARGEST_ROW = 2**53
 LARGEST = 2**40
 """Of a user's integer: those of 2**21 users add up to less than any clamp of totals."""
 MOST_KNOWN = 2**22
+BOUNDED = "bounded"
+"""The column that says what numbers are of, where users have bounds."""
 
 Kind = Literal["users", "rows", "sum", "mean", "weighted", "unreadable"]
 
@@ -76,6 +78,13 @@ class Statistic:
     shift: int = 0
     ends: tuple[int, int] = (0, 0)  # of sums: what a user's total is clamped to
     column: str | None = None  # of the table: whose unreadable cells are counted
+    of: RowValue | None = None  # 1 of each row with a value in a column, where rows without one count for others
+
+    @property
+    def limits(self) -> str:
+        """Of sums: what a user's total is clamped to, in words."""
+        unit = 1.0 if self.value is None else self.value.unit
+        return f"a user's total within {self.ends[0] * unit:g} and {self.ends[1] * unit:g}"
 
     @property
     def largest(self) -> int:
@@ -93,7 +102,7 @@ class Answer:
     name: str
     aggregate: Aggregate
     total: Statistic | None  # of quantiles, histograms and CDFs there is none
-    count: Statistic | None  # what a mean is divided by
+    count: Statistic | None  # what a mean is divided by; of quantiles the users with a value, who may not be counted
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -140,6 +149,7 @@ class Compiled:
     shown: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict
     )  # of columns of texts: how listed keys are shown
+    needs: tuple[str, ...] = ()  # a row counts if it has a value in one of these; any row, if there are none
 
     @property
     def listed(self) -> int:
@@ -150,6 +160,25 @@ class Compiled:
     def names(self) -> tuple[str, ...]:
         """The columns of the answer."""
         return (*self.group, *(name for answer in self.answers for name in answer.columns))
+
+    @property
+    def groups_of_a_user(self) -> str:
+        """Of which of their groups users count, in words; empty where all count."""
+        if not self.group or (self.n_keys is not None and self.max_keys >= self.n_keys):
+            return ""
+        return f"each in at most {self.max_keys} of their groups"
+
+    @property
+    def bounding(self) -> str:
+        """What the numbers are of, in words, where users have bounds; empty where they have none."""
+        found = [f"users {self.groups_of_a_user}"] if self.groups_of_a_user else []
+        for answer in self.answers:
+            total = answer.total
+            if total is not None and total.max_rows is not None:
+                found.append(f"{answer.name}: at most {total.max_rows} rows of a user")
+            elif total is not None and total.kind == "sum":
+                found.append(f"{answer.name}: {total.limits}")
+        return "; ".join(found) if self.answers else ""
 
 
 def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = LARGEST) -> Compiled:
@@ -170,7 +199,8 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         _known_column(name, types, "group_by")
     keys, unknown, max_keys, n_keys = _keys(grouping, types)
     shown = _shown(grouping, types) if grouping and grouping.keys is not None else {}
-    made = _Builder(types, schema, grouping is not None, largest)
+    needs = _needs(query, schema, types)
+    made = _Builder(types, schema, grouping is not None, largest, needs)
     answers = tuple(made.answer(name, aggregate) for name, aggregate in query.answers)
     group = grouping.columns if grouping else ()
     columns = [*group, *(name for answer in answers for name in answer.columns)]
@@ -180,6 +210,8 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     both = {name for answer in answers for name in answer.ends} & set(columns)
     if both:
         raise ValueError(f"{min(both)!r} is a column of the answer's intervals; rename the one in agg or group_by")
+    if BOUNDED in columns:
+        raise ValueError(f"{BOUNDED!r} is the column that says what numbers are of; rename the one in agg or group_by")
     if query.union is not None and (not unknown or keys is not None):
         raise ValueError(
             "keys_only: which groups there may be is public already, so there is nothing to find out; leave keys= out"
@@ -188,8 +220,10 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         check_keys(max_keys)
     if unknown and query.union is None:
         made.users()
-    values = tuple(dict.fromkeys(one.value for one in made.statistics if one.value is not None))
-    used = tuple(dict.fromkeys((*group, *(value.column for value in values), *made.others)))
+    read = (value for one in made.statistics for value in (one.value, one.of))
+    values = tuple(dict.fromkeys(value for value in read if value is not None))
+    wanted = tuple(need for need in needs if need is not None) if None not in needs else ()
+    used = tuple(dict.fromkeys((*group, *(value.column for value in values), *made.others, *wanted)))
     steps, needed = _needed(query, steps, used, schema)
     counted = {one.column for one in made.statistics}
     return Compiled(
@@ -204,14 +238,28 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
         max_keys,
         n_keys,
         grouping.rule if grouping else "first",
-        tuple(sorted(made.statistics, key=lambda one: one.kind != "users")),
+        tuple(sorted(made.statistics, key=lambda one: one != USERS)),
         values,
         answers,
         shown,
+        wanted,
     )
 
 
 # --- columns
+
+
+def _needs(query: Query, schema: Mapping[str, ColumnType], types: Mapping[str, ColumnType]) -> set[str | None]:
+    """In which columns answers need a value of a row; None where one needs none, or always has it by a default."""
+    filled = {name for name, kind in schema.items() if getattr(kind, "default", None) is not None}
+    for step in query.steps:
+        if isinstance(step, PerUser):
+            filled = {name for name, kind in step.returns.items() if getattr(kind, "default", None) is not None}
+        elif not isinstance(step, Expression):
+            filled.discard(step[0])
+    asked = [aggregate for _, aggregate in query.answers if not isinstance(aggregate, CountUnreadable)]
+    columns = [getattr(aggregate, "column", None) for aggregate in asked]
+    return {column if isinstance(column, str) and column not in filled else None for column in columns}
 
 
 def _steps(query: Query, schema: Mapping[str, ColumnType]) -> tuple[dict[str, ColumnType], tuple[Step, ...]]:
@@ -352,9 +400,14 @@ class _Builder:
     """Collects the statistics that answers are made of; equal ones are one."""
 
     def __init__(
-        self, types: Mapping[str, ColumnType], schema: Mapping[str, ColumnType], grouped: bool, largest: int
+        self,
+        types: Mapping[str, ColumnType],
+        schema: Mapping[str, ColumnType],
+        grouped: bool,
+        largest: int,
+        needs: Set[str | None],
     ) -> None:
-        self._types, self._schema, self._grouped = types, schema, grouped
+        self._types, self._schema, self._grouped, self._needs = types, schema, grouped, needs
         self._largest = largest
         self.statistics: dict[Statistic, None] = {}
         self.others: list[str] = []  # columns of quantiles, histograms and CDFs
@@ -362,11 +415,20 @@ class _Builder:
     def users(self) -> Statistic:
         return self._add(USERS)
 
+    def _of(self, one: Statistic, column: str) -> Statistic:
+        """A statistic of the rows with a value in a column: users without one add 0 to it, where others need none."""
+        if column not in self._needs or len(self._needs) == 1:
+            return one  # all rows that count have a value
+        return replace(one, low=min(one.low, 0), high=max(one.high, 0), of=RowValue(column, 0, 0.0, 1, 1))
+
     def answer(self, name: str, aggregate: Aggregate) -> Answer:
         if isinstance(aggregate, CountUsers):
-            return Answer(name, aggregate, self.users(), None)
+            if aggregate.column is None:
+                return Answer(name, aggregate, self.users(), None)
+            _known_column(aggregate.column, self._types, name)
+            return Answer(name, aggregate, self._add(self._of(USERS, aggregate.column)), None)
         if isinstance(aggregate, CountRows):
-            return Answer(name, aggregate, self._rows(aggregate.max_rows), None)
+            return Answer(name, aggregate, self._add(rows_of_a_user(aggregate.max_rows)), None)
         if isinstance(aggregate, CountUnreadable):
             _known_column(aggregate.column, self._schema, name)
             if self._grouped:
@@ -382,13 +444,14 @@ class _Builder:
         if not isinstance(kind, (Number, Integer, Boolean)):
             raise TypeError(f"{name}: the column {column!r} is of kind {kind.kind!r}, and numbers are needed")
         if isinstance(aggregate, Sum):
-            return Answer(name, aggregate, self._sum(name, aggregate, column, kind), None)
+            return Answer(name, aggregate, self._add(self._of(self._sum(name, aggregate, column, kind), column)), None)
         if isinstance(aggregate, Mean):
-            if aggregate.max_rows is None:
-                return Answer(name, aggregate, self._mean(column, kind), self.users())
-            return Answer(
-                name, aggregate, self._weighted(column, kind, aggregate.max_rows), self._rows(aggregate.max_rows)
-            )
+            total, count = self._mean(column, kind), USERS
+            if aggregate.max_rows is not None:
+                total = self._weighted(column, kind, aggregate.max_rows)
+                count = rows_of_a_user(aggregate.max_rows)
+            made = [self._add(self._of(one, column)) for one in (total, count)]
+            return Answer(name, aggregate, *made)
         assert isinstance(aggregate, (Quantile, Histogram, Cdf))
         if isinstance(aggregate, Cdf) and not aggregate.inner(*limits(kind)[:2]):
             low, high, _ = limits(kind)
@@ -397,14 +460,11 @@ class _Builder:
                 f"{short_repr(aggregate.edges)} the share is 0 or 1 by these bounds"
             )
         self.others.append(column)
-        return Answer(name, aggregate, None, None)
+        return Answer(name, aggregate, None, self._of(USERS, column))
 
     def _add(self, statistic: Statistic) -> Statistic:
         self.statistics.setdefault(statistic)
         return statistic
-
-    def _rows(self, most: int) -> Statistic:
-        return self._add(Statistic("rows", 1, most, max_rows=most))
 
     def _sum(self, name: str, aggregate: Sum, column: str, kind: ColumnType) -> Statistic:
         low, high, steps = limits(kind)
@@ -425,7 +485,7 @@ class _Builder:
         if ends[0] >= ends[1]:
             raise ValueError(f"{name}: max_total is below a step of the grid of {column!r}; give the column more steps")
         value = RowValue(column, exponent, 0.0, round(math.ldexp(low, -exponent)), round(math.ldexp(high, -exponent)))
-        return self._add(Statistic("sum", ends[0], ends[1], value, ends=ends))
+        return Statistic("sum", ends[0], ends[1], value, ends=ends)
 
     def _value(self, column: str, kind: ColumnType, times: int) -> RowValue:
         """A row's integer from the lower bound, on a grid that is coarse enough for so many times of it."""
@@ -440,14 +500,17 @@ class _Builder:
     def _mean(self, column: str, kind: ColumnType) -> Statistic:
         value = self._value(column, kind, 1)
         shift = value.high // 2
-        return self._add(Statistic("mean", -shift, value.high - shift, value, shift=shift))
+        return Statistic("mean", -shift, value.high - shift, value, shift=shift)
 
     def _weighted(self, column: str, kind: ColumnType, most: int) -> Statistic:
         value = self._value(column, kind, most)
         shift = value.high // 2
-        return self._add(
-            Statistic("weighted", -shift * most, (value.high - shift) * most, value, max_rows=most, shift=shift)
-        )
+        return Statistic("weighted", -shift * most, (value.high - shift) * most, value, max_rows=most, shift=shift)
+
+
+def rows_of_a_user(most: int) -> Statistic:
+    """How many rows, at most so many."""
+    return Statistic("rows", 1, most, max_rows=most)
 
 
 def limits(kind: Any) -> tuple[float, float, int | None]:

@@ -139,6 +139,10 @@ class Binned:
     cost: PrivacyCost
     step: int = 1  # as of numbers by key
 
+    def margin(self, failure: float) -> float:
+        """How far a bin is from the true one at most but for this probability, in users."""
+        return (NoiseTerm.of(self.noise, self.step).quantile(failure) + off_by(self.step)) / WEIGHT
+
 
 @dataclass(frozen=True)
 class Allotment:
@@ -392,6 +396,11 @@ def _error(allotment: Allotment) -> float:
     for part in allotment.selected:
         total -= len(part.mechanisms) * math.log(float(part.epsilon))
     return total
+
+
+def off_by(step: int) -> float:
+    """How far a total may be from the nearest multiple of a step."""
+    return 0.0 if step == 1 else step / 2
 
 
 def deviation(noise: Noise) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
@@ -25,24 +25,26 @@ from userdp.mechanisms import DiscreteGaussian, PartitionSelection
 from userdp.mechanisms.set_union import SetUnion
 from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.aggregates import Cdf, Histogram, Mean, Quantile
-from userdp.tables.compiled import USERS, Answer, Compiled, Statistic, limits
+from userdp.tables.compiled import BOUNDED, USERS, Answer, Compiled, Statistic, limits
 from userdp.tables.curves import band, shares_below
-from userdp.tables.noise import Allotment, KeyFinder, Noise, deviation
+from userdp.tables.noise import Allotment, KeyFinder, Noise, deviation, off_by
 from userdp.tables.quantiles import WEIGHT
+from userdp.tables.ratios import ratio_interval
 from userdp.tables.rows import KeyValue, bins_of
 
 Kind = TypeVar("Kind", Quantile, Histogram, Cdf)
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-BISECTIONS = 60
 IN_COMMON = (
     "The groups have a part of their noise in common, which makes each count, and differences of counts, more exact. "
     "The errors of groups go together, so in a sum over many groups they do not cancel."
 )
-NEGLIGIBLE = 1e-12
-TOGETHER = 2**20
 HALF = 0.5
+LEVEL = 0.95
+"""Of the intervals of bins in frames."""
+MOST_SHOWN = 40
+"""Rows on a card."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Release(Shown):
     cost : PrivacyCost
         What the release costs, exactly.
     frame : data frame
-        A row for each key in the order of keys, or one row; of the library that the table was of.
+        A row for each key in the order of keys, or one row, and a row for each bin of histograms; of the library that
+        the table was of.
     threshold : int or None
         Where keys were unknown: from which noisy count of users on a key is shown.
 
@@ -139,7 +142,7 @@ class Release(Shown):
         return np.where(users >= 1, np.clip(middle, low, high), np.nan)
 
     def _columns(self, most: int | None = None) -> dict[str, Sequence[Any]]:
-        """The columns of all rows, or of the first ones."""
+        """The columns of all keys, or of the first ones."""
         columns = self._key_columns(most)
         for answer in self._query.answers:
             if answer.aggregate.of_keys:
@@ -150,11 +153,33 @@ class Release(Shown):
                 columns.update(self._quantile_columns(answer, most))
             elif isinstance(answer.aggregate, Cdf):
                 columns.update(zip(answer.columns, self._curves(answer, most).T.tolist(), strict=True))
-            else:
-                columns[answer.name] = [
-                    json.dumps([count / WEIGHT for count in bins]) for bins in self._drawn.bins[answer.name][:most]
-                ]
+        return self._whole(columns, 1 - LEVEL)
+
+    def _whole(self, columns: dict[str, Sequence[Any]], failure: float) -> dict[str, Sequence[Any]]:
+        """With the bins of histograms as rows of their own, after that of their key, and what the numbers are of."""
+        binned = [answer for answer in self._query.answers if isinstance(answer.aggregate, Histogram)]
+        names, several = [*columns, *(name for answer in binned for name in answer.columns)], len(columns)
+        if binned:
+            group, rows = self._query.group, []
+            keys = self._drawn.keys[: max(map(len, columns.values()), default=len(self._drawn.keys))]
+            for place, key in enumerate(keys):
+                if several > len(group):
+                    rows.append({name: values[place] for name, values in columns.items()})
+                for answer in binned:
+                    made = zip(*self._bin_rows(answer, place, failure), strict=True)
+                    rows += [dict(zip((*group, *answer.columns), (*key, *row), strict=True)) for row in made]
+            columns = {name: [row.get(name) for row in rows] for name in names}
+        if self._query.bounding:
+            columns[BOUNDED] = [self._query.bounding] * max(map(len, columns.values()))
         return columns
+
+    def _bin_rows(self, answer: Answer, place: int, failure: float) -> tuple[Sequence[float], ...]:
+        """Of the bins of a key: their edges, their counts, and intervals of these."""
+        assert isinstance(answer.aggregate, Histogram)
+        part = next(part for part in self._noise.binned if part.answer == answer)
+        counts = np.array(self._drawn.bins[answer.name][place], dtype=np.float64) / WEIGHT
+        off, edges = part.margin(failure), answer.aggregate.edges
+        return edges[:-1], edges[1:], counts.tolist(), (counts - off).tolist(), (counts + off).tolist()
 
     def _rows(self, most: int | None = None) -> Sequence[Mapping[str, Any]]:
         columns = self._columns(most)
@@ -206,12 +231,12 @@ class Release(Shown):
         -------
         data frame
             A column for each key and each aggregate; several quantiles have one for each share, such as ``wage_0.25``,
-            CDFs one for each point, such as ``wage_20``, and histograms have `histogram`.
+            and CDFs one for each point, such as ``wage_20``. A histogram has a row for each bin, below that of the
+            other numbers of the key: from ``wage_from`` to ``wage_to`` there are ``wage`` users, between ``wage_low``
+            and ``wage_high`` at level 0.95. Where users have bounds, the column ``bounded`` says of what the numbers
+            are: in how many groups, with how many rows and to which total a user counts.
         """
-        binned = {answer.name for answer in self._query.answers if isinstance(answer.aggregate, Histogram)}
-        columns = self._columns()
-        names = [name for name in self._query.names if name not in binned]
-        return frame_of({name: columns[name] for name in names}, backend or self._backend)
+        return frame_of(self._columns(), backend or self._backend)
 
     def quantiles(self, name: str, key: Any = None) -> dict[Fraction, float]:
         """The quantiles of an aggregate, by their shares.
@@ -312,9 +337,9 @@ class Release(Shown):
         -------
         data frame
             The columns of keys, and for each aggregate (of CDFs each point) its value, ``name_low`` and ``name_high``.
-            Histograms have none: each of their bins has the noise that the card says. For quantiles, where
-            ``count_users()`` is in the same agg, the value with ``name_share_low`` and ``name_share_high``: there is a
-            share between them of which the value is a quantile.
+            Histograms have rows as in `frame`, at this level. For quantiles, where ``count_users(column)`` of their
+            column is in the same agg, the value with ``name_share_low`` and ``name_share_high``: there is a share
+            between them of which the value is a quantile. ``bounded`` says, as in `frame`, what the numbers are of.
 
         Notes
         -----
@@ -326,7 +351,7 @@ class Release(Shown):
         columns = self._key_columns()
         asked = len(columns)
         for answer in self._query.answers:
-            if isinstance(answer.aggregate, Quantile) and self._counted() is not None:
+            if isinstance(answer.aggregate, Quantile) and answer.count in self._query.statistics:
                 columns.update(self._quantile_columns(answer))
                 columns.update(self._share_columns(answer, failure))
             elif isinstance(answer.aggregate, Cdf):
@@ -338,20 +363,16 @@ class Release(Shown):
                 columns[f"{answer.name}_high"] = high.tolist()
         if self._noise.finder is not None:
             raise ValueError("intervals are for numbers, and keys_only() has none")
-        if len(columns) == asked:
+        if len(columns) == asked and not any(isinstance(one.aggregate, Histogram) for one in self._query.answers):
             raise ValueError(
-                "intervals are for counts, sums, means and CDFs, and for quantiles where count_users() is in the same "
-                "agg: the error of a quantile is one in its share of users"
+                "intervals are for counts, sums, means, histograms and CDFs, and for quantiles where count_users(...) "
+                "of their column is in the same agg: the error of a quantile is one in its share of users"
             )
-        return frame_of(columns, backend or self._backend)
-
-    def _counted(self) -> Statistic | None:
-        """The number of users, where it was asked for or decides what is shown."""
-        return next((one for one in self._query.statistics if one.kind == "users"), None)
+        return frame_of(self._whole(columns, failure), backend or self._backend)
 
     def _share_columns(self, answer: Answer, failure: float) -> dict[str, Sequence[Any]]:
         """For each quantile, between which shares its value is one: half of the failure is that of the count."""
-        users = self._counted()
+        users = answer.count
         assert users is not None
         fewest = np.maximum(self._of_total(users, failure / 2, 1.0)[0], 0)
         part = next(part for part in self._noise.selected if part.answer == answer)
@@ -388,7 +409,7 @@ class Release(Shown):
         keyed = self._noise.keyed
         assert keyed is not None
         drawn = self._drawn.numbers[statistic]
-        if keyed.sparse is not None and statistic.kind == "users":
+        if keyed.sparse is not None and statistic == USERS:
             level = Fraction(1 - failure).limit_denominator(10**9)
             # Keys of the public list come first; they are shown whatever their noise is.
             width = NoiseTerm.of(keyed.of(statistic), 1.0).quantile(failure)
@@ -491,10 +512,11 @@ class Release(Shown):
     def _section(self) -> Section:
         promise = cost_facts(self.cost)
         facts = [Fact(label, text) for label, text in self._facts.items()]
-        names = self._query.names
-        shown = [[_cell(row.get(name)) for name in names] for row in self._rows(40)]
+        rows = self._rows(MOST_SHOWN + 1)
+        shown = [[_cell(value) for value in row.values()] for row in rows[:MOST_SHOWN]]
+        more = "and more rows: see frame" if len(rows) > MOST_SHOWN else ""
         tables = [
-            Table("Released", names, shown, note="" if len(self._drawn.keys) <= 40 else "and more rows: see frame"),
+            Table("Released", tuple(rows[0]) if rows else self._query.names, shown, note=more),
             Table("Noise", ("number", "one user changes it by", "noise", "typical error"), self._noise_rows()),
         ]
         notes = list(self._caveats)
@@ -511,7 +533,7 @@ class Release(Shown):
             notes.append("A group that is not shown may exist. Of a group that is shown nothing else is told.")
         notes += [
             "Not in the errors: what bounding leaves out (keys, rows, totals and values beyond their public bounds), "
-            "rows without an id or with a missing value, that users may be a sample, and ids that are not people.",
+            "rows without an id or a key, that users may be a sample, and ids that are not people.",
             "The types of the table's columns are taken as public. Time and memory of a release depend on the rows.",
         ]
         return Section(
@@ -562,6 +584,9 @@ def finder_facts(finder: KeyFinder) -> list[Fact]:
 def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, str]]:
     """What noise each number has, for people."""
     rows = []
+    # Of what numbers are, where groups of users are left out.
+    each = f", {query.groups_of_a_user}" if query.groups_of_a_user else ""
+    users = f"; users {query.groups_of_a_user}" if each else ""
     for sigma_squared, threshold in noise.finder.rounds if isinstance(noise.finder, SetUnion) else ():
         assert isinstance(noise.finder, SetUnion)
         weight = noise.finder.weight
@@ -572,29 +597,31 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
     if isinstance(noise.finder, SparseHistogram):
         noisy = noise_text(noise.finder.noise, 1.0)
         shown = f"not told; shown from a count of {noise.finder.threshold} on"
-        rows.append(("users", _of_user(query, USERS, 1.0), noisy, shown))
+        rows.append((f"users{each}", _of_user(query, USERS, 1.0), noisy, shown))
     if noise.keyed is not None and noise.keyed.correlated is not None:
         error = rounded(noise.keyed.spread(USERS))
         rows.append(
-            ("users", _of_user(query, USERS, 1.0), f"discrete Gaussian, partly in common, sigma {error}", error)
+            (f"users{each}", _of_user(query, USERS, 1.0), f"discrete Gaussian, partly in common, sigma {error}", error)
         )
-    for statistic, each in noise.keyed.noise if noise.keyed else ():
+    for statistic, drawn in noise.keyed.noise if noise.keyed else ():
         assert noise.keyed is not None
         unit = 1.0 if statistic.value is None else statistic.value.unit
         step = noise.keyed.step(statistic)
+        column = "" if statistic.value is None else statistic.value.column
+        of = "" if statistic.of is None else f" with a value in {statistic.of.column}"
         what = {
-            "users": "users",
-            "rows": f"rows, at most {statistic.max_rows} of a user",
-            "sum": f"sum of {statistic.value.column}" if statistic.value else "",
-            "mean": f"sum of users' means of {statistic.value.column}, from mid-range" if statistic.value else "",
-            "weighted": f"sum of {statistic.value.column}, from mid-range" if statistic.value else "",
+            "users": f"users{of}",
+            "rows": f"rows{of}, at most {statistic.max_rows} of a user",
+            "sum": f"sum of {column}, {statistic.limits}",
+            "mean": f"sum of users' means of {column}, from mid-range",
+            "weighted": f"sum of {column}, from mid-range, at most {statistic.max_rows} rows of a user",
             "unreadable": f"users with unreadable {statistic.column}",
         }[statistic.kind]
         rows.append(
             (
-                what,
+                f"{what}{each}" if statistic.kind == "users" else f"{what}{users}",
                 _of_user(query, statistic, unit),
-                noise_text(each, unit * step),
+                noise_text(drawn, unit * step),
                 rounded(noise.keyed.spread(statistic) * unit),
             )
         )
@@ -602,7 +629,7 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
     for part in noise.selected:
         off = max(users for users, _ in part.rank_errors(HALF))
         error = f"within {rounded(off)} users in rank, one time in two"
-        rows.append((part.answer.name, f"the weight of 1 in all{each_of}", "exponential mechanism", error))
+        rows.append((f"{part.answer.name}{users}", f"the weight of 1 in all{each_of}", "exponential mechanism", error))
     for binned in noise.binned:
         unit = binned.step / WEIGHT
         error = rounded(deviation(binned.noise) * unit)
@@ -610,7 +637,7 @@ def noise_rows(query: Compiled, noise: Allotment) -> list[tuple[str, str, str, s
             # At its middle: half of what all bins have, in one direction below and in the other above.
             bins = bins_of(binned.answer, query.types).count
             error = f"{rounded(deviation(binned.noise) * unit * math.sqrt(bins) / 2)} users at the middle"
-        rows.append((binned.answer.name, f"1 in all bins{each_of}", noise_text(binned.noise, unit), error))
+        rows.append((f"{binned.answer.name}{users}", f"1 in all bins{each_of}", noise_text(binned.noise, unit), error))
     return rows
 
 
@@ -631,11 +658,6 @@ def _name(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(f"name must be the name of an aggregate, a str; got {short_repr(name)}")
     return name
-
-
-def off_by(step: int) -> float:
-    """How far a total may be from the nearest multiple of a step."""
-    return 0.0 if step == 1 else step / 2
 
 
 def _ends(answer: Answer) -> tuple[float, float]:
@@ -664,99 +686,6 @@ def _cost_texts(cost: PrivacyCost) -> dict[str, str | None]:
         value = getattr(cost, name)
         texts[name] = fraction_text(value) if isinstance(value, Fraction) else None if value is None else str(value)
     return texts
-
-
-# --- ratios
-
-
-def ratio_interval(
-    sums: Floats,
-    counts: Floats,
-    of_sum: Noise,
-    of_count: Noise,
-    failure: float,
-    ends: tuple[float, float],
-    *,
-    steps: tuple[int, int] = (1, 1),
-) -> tuple[Floats, Floats]:
-    """The ratios r of a sum and a count for which sums - r counts is not unlikely.
-
-    sums - r counts is noise alone where r is the true ratio: that of the sum minus r times that of the count. An r is
-    kept if so large a value has a probability of `failure` or more. The distribution is a sum over the outcomes of the
-    count's noise, in doubles. Noise is in steps of the sum and of the count, to which they were rounded before.
-    """
-    outcomes, masses = _outcomes(of_count)
-    scale = steps[0] / steps[1]
-    sums, counts, ends = sums / steps[0], counts / steps[1], (ends[0] / scale, ends[1] / scale)
-    rounding = [off_by(step) / step for step in steps]
-    tail, together = _tail_of(of_sum), max(TOGETHER // len(outcomes), 1)
-
-    def kept(ratio: Floats) -> npt.NDArray[np.bool_]:
-        size = np.abs(sums - ratio * counts) - rounding[0] - np.abs(ratio) * rounding[1]
-        likely = np.zeros(len(sums))
-        for start in range(0, len(sums), together):
-            some = slice(start, start + together)
-            # The count's noise is symmetric, so both sides are as likely.
-            likely[some] = 2 * tail(size[some, None] + ratio[some, None] * outcomes - 1) @ masses
-        return likely >= failure - NEGLIGIBLE
-
-    bottom, top = (np.full(len(sums), end, dtype=np.float64) for end in ends)
-    with np.errstate(all="ignore"):
-        middle = np.where(counts > 0, np.clip(sums / counts, bottom, top), (bottom + top) / 2)
-    below, above = _boundary(kept, middle, bottom), _boundary(kept, middle, top)
-    # Where the count may be 0, no ratio is excluded.
-    open_ended = counts <= NoiseTerm.of(of_count, 1.0).quantile(failure) + rounding[1]
-    return np.where(open_ended, bottom, below) * scale, np.where(open_ended, top, above) * scale
-
-
-def _boundary(kept: Any, inside: Floats, end: Floats) -> Floats:
-    """The last ratio that is kept on the way to an end of the range."""
-    near, far = inside.copy(), end.copy()
-    whole = kept(end)
-    for _ in range(BISECTIONS):
-        middle = (near + far) / 2
-        keep = kept(middle)
-        near, far = np.where(keep, middle, near), np.where(keep, far, middle)
-    return np.where(whole, end, far)
-
-
-def _outcomes(noise: Noise) -> tuple[Floats, Floats]:
-    """The outcomes of a count's noise with nearly all of the probability; of wide noise in equal parts."""
-    reach = math.ceil(NoiseTerm.of(noise, 1.0).quantile(NEGLIGIBLE))
-    step = max(1, reach // 400)
-    outcomes = np.arange(-reach // step, reach // step + 1, dtype=np.float64) * step
-    if isinstance(noise, DiscreteGaussian):
-        masses = np.exp(-(outcomes**2) / (2 * float(noise.sigma_squared)))
-    else:
-        masses = np.exp(-np.abs(outcomes) / float(noise.scale))
-    return outcomes, masses / masses.sum()
-
-
-def _tail_of(noise: Noise) -> Callable[[Floats], Floats]:
-    """At least the probability that noise is a number or more."""
-    if isinstance(noise, DiscreteGaussian):
-        from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
-
-        sigma = math.sqrt(float(noise.sigma_squared))
-
-        def upper(least: Floats) -> Floats:
-            found: Floats = ndtr(-(least - 0.5) / sigma)
-            return found
-
-        return upper
-    decay = 1 / float(noise.scale)
-    share = 1 / (1 + math.exp(-decay))
-
-    def tail(least: Floats) -> Floats:
-        whole = np.ceil(least)
-        with np.errstate(all="ignore"):
-            return np.where(
-                whole >= 1,
-                np.exp(-decay * np.maximum(whole, 0)) * share,
-                1 - np.exp(-decay * np.maximum(1 - whole, 0)) * share,
-            )
-
-    return tail
 
 
 # --- cards

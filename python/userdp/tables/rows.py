@@ -26,6 +26,7 @@ from userdp.users.values import UNREADABLE, VALUE, Mask, Spelling, of_objects
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
 Integers: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
 KeyValue: TypeAlias = "tuple[int | str, ...]"
 
 MOST_BINS = 2**16
@@ -172,11 +173,13 @@ def _complete(
     users: Any,
     flags: Mapping[Statistic, Flags] | None = None,
 ) -> Iterator[tuple[Codes, dict[str, Cells]]]:
-    """The users of the rows that have all values which are needed, and these, batch by batch."""
+    """The users of the rows that count, and their values, batch by batch: those with a key that are of any use."""
     for codes, cells in _batches(query, table, user, schema, users, flags or {}):
         kept = np.ones(len(codes), dtype=np.bool_)
-        for name in query.used:
+        for name in query.group:
             kept &= cells[name].valid
+        if query.needs:
+            kept &= np.any([cells[name].valid for name in query.needs], axis=0)
         yield codes[kept], {name: cells[name].taken(kept) for name in query.used}
 
 
@@ -275,12 +278,14 @@ def _column(one: Statistic, query: Compiled) -> tuple[Any, ...]:
     """A statistic as the core takes it."""
     place = -1 if one.value is None else query.values.index(one.value)
     steps = 0 if one.value is None else one.value.high
+    # Where not all rows count, rows with a value are told by a value of their own.
+    of = () if one.of is None else (query.values.index(one.of),)
     columns: dict[Kind, tuple[Any, ...]] = {
-        "users": ("users",),
-        "rows": ("rows", one.max_rows),
-        "sum": ("sum", place, *one.ends, one.shift),
-        "mean": ("mean", place, steps, one.shift),
-        "weighted": ("weighted", place, steps, one.max_rows, one.shift),
+        "users": ("sum", *of, 0, 1, 0) if of else ("users",),
+        "rows": ("sum", *of, 0, one.max_rows, 0) if of else ("rows", one.max_rows),
+        "sum": ("sum", place, *one.ends, one.shift, *of),
+        "mean": ("mean", place, steps, one.shift, *of),
+        "weighted": ("weighted", place, steps, one.max_rows, one.shift, *of),
     }
     return columns[one.kind]
 
@@ -539,23 +544,29 @@ class _Values:
 
 
 def _integers(cells: Cells, value: Any) -> Integers:
-    """Rows' integers on a public grid, clamped to the column's range once more."""
+    """Rows' integers on a public grid, clamped to the column's range once more; 0 for rows without a value."""
     with np.errstate(all="ignore"):
-        scaled = np.rint((cells.values.astype(np.float64) - value.offset) / value.unit)
+        scaled = np.rint((_present(cells) - value.offset) / value.unit)
     whole: Integers = np.clip(scaled, value.low, value.high).astype(np.int64)
-    return whole
+    return np.where(cells.valid, whole, 0)
+
+
+def _present(cells: Cells) -> Floats:
+    """Values as floats, and 0 where there is none: what stands there is not looked at, not even by a cast."""
+    return np.where(cells.valid, cells.values, 0).astype(np.float64)
 
 
 def _places(cells: Cells, bins: Bins) -> Integers:
-    """The bin of each row; -1 outside of all."""
+    """The bin of each row; -1 outside of all, and without a value."""
     aggregate: Any = bins.answer.aggregate
-    values = cells.values.astype(np.float64)
+    values = _present(cells)
     if isinstance(aggregate, Quantile):
         with np.errstate(all="ignore"):
-            return np.clip(np.rint((values - bins.offset) / bins.unit), 0, bins.count - 1).astype(np.int64)
-    if isinstance(aggregate, Cdf):
-        return np.searchsorted(np.array(bins.points), values, side="left").astype(np.int64)
-    edges = np.array(aggregate.edges)
-    places = np.searchsorted(edges, values, side="right") - 1
-    places[values == edges[-1]] = bins.count - 1
-    return np.where((places >= 0) & (places < bins.count), places, -1).astype(np.int64)
+            places = np.clip(np.rint((values - bins.offset) / bins.unit), 0, bins.count - 1)
+    elif isinstance(aggregate, Cdf):
+        places = np.searchsorted(np.array(bins.points), values, side="left")
+    else:
+        edges = np.array(aggregate.edges)
+        places = np.searchsorted(edges, values, side="right") - 1
+        places[values == edges[-1]] = bins.count - 1
+    return np.where(cells.valid & (places >= 0) & (places < bins.count), places, -1).astype(np.int64)

@@ -6,14 +6,13 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
 from userdp.accounting import PrivacyCost, PrivacyLedger, largest_mu2, largest_rho
 from userdp.audit.noise_free import NoiseFree
-from userdp.display import Fact, Section, Shown, Table
-from userdp.display.numbers import apart, rounded
+from userdp.display.numbers import apart
 from userdp.exact.epsilon import as_epsilon, at_most, rational_below, value_enclosure
 from userdp.exact.numbers import (
     Delta,
@@ -30,15 +29,15 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import PrivacyBudgetError
 from userdp.runtime import source_of
-from userdp.tables.aggregates import Mean, Quantile
 from userdp.tables.audits import KeysAlgorithm, TableAlgorithm, paths_before_noise
 from userdp.tables.compiled import Compiled, compiled
 from userdp.tables.drawing import draw, draw_keys
-from userdp.tables.noise import Allotment, Budget, allot
+from userdp.tables.noise import Budget, allot
+from userdp.tables.plans import Plan
 from userdp.tables.queries import Query
 from userdp.tables.reading import Heads, table_of
 from userdp.tables.reading import Table as Rows
-from userdp.tables.release import IN_COMMON, Release, cost_facts, finder_facts, noise_rows
+from userdp.tables.release import Release
 from userdp.tables.rows import Sums, UserColumns, add_up, keys_of_users
 from userdp.tables.schema import Category, Key, Schema, check_spelled
 from userdp.tables.suggestions import Suggestion, bound_of, noise_of, search_of
@@ -63,134 +62,6 @@ FAILED = (
     "the table could not be read to its end. The release is charged all the same, because whether it fails may depend "
     "on the data; why it failed is not shown for the same reason"
 )
-
-
-@dataclass(frozen=True)
-class Plan(Shown):
-    """What a release would cost and how wrong it would be, from public numbers alone.
-
-    Attributes
-    ----------
-    cost : PrivacyCost
-        What the ledger is charged, exactly.
-    n_users : int or None
-        The number of users that predictions assume.
-    threshold : int or None
-        Where keys are unknown: from which noisy count of users on a key is shown.
-    """
-
-    query: Compiled
-    noise: Allotment
-    n_users: int | None
-    neighbors: Neighbors
-    reads: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """What the release costs."""
-        return self.noise.cost
-
-    @property
-    def threshold(self) -> int | None:
-        """From which noisy count on a key is shown."""
-        keyed = self.noise.keyed
-        return None if keyed is None or keyed.sparse is None else keyed.sparse.threshold
-
-    def standard_error(self, name: str, n_users: int | None = None) -> float:
-        """The standard deviation of the noise of an answer.
-
-        Parameters
-        ----------
-        name : str
-            One of agg's counts, sums and means.
-        n_users : int, optional
-            Of means: how many users have the key; by default the plan's.
-        """
-        for answer in self.query.answers:
-            if answer.name == name and answer.total is not None and self.noise.keyed is not None:
-                unit = 1.0 if answer.total.value is None else answer.total.value.unit
-                own = self.noise.keyed.spread(answer.total) * unit
-                if answer.count is None:
-                    return own
-                users = self.n_users if n_users is None else check_count(n_users, "n_users")
-                if users is None:
-                    raise ValueError("the error of a mean needs n_users, the number of users with the key")
-                # The noise of the count moves a mean that is half way from the middle to an end of its range.
-                off = answer.total.largest * unit / 2 * self.noise.keyed.spread(answer.count)
-                return math.hypot(own, off) / users
-        raise ValueError(f"{name!r} is no count, sum or mean of the query")
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {"number": what, "per_user": user, "noise": noise, "typical_error": error}
-            for what, user, noise, error in noise_rows(self.query, self.noise)
-        ]
-
-    def _sections(self) -> Sequence[Section]:
-        facts = cost_facts(self.cost)
-        if self.query.group:
-            known = "unknown" if self.query.n_keys is None else f"{self.query.n_keys}, all of them are in the answer"
-            if self.query.listed:
-                known = f"{self.query.listed}, which are in the answer, and others that are unknown"
-            facts += [Fact("Keys", known), Fact("Keys of a user", f"at most {self.query.max_keys}")]
-        tables = [
-            Table(
-                "Noise",
-                ("number", "one user changes it by", "noise", "typical error"),
-                noise_rows(self.query, self.noise),
-            )
-        ]
-        keyed = self.noise.keyed
-        if self.noise.finder is not None:
-            facts += finder_facts(self.noise.finder)
-        if keyed is not None and keyed.sparse is not None:
-            sparse = keyed.sparse
-            group = "an unknown group" if self.query.listed else "a group"
-            facts.append(Fact("Threshold", f"{group} is shown from a noisy count of {sparse.threshold} users on"))
-            facts.append(Fact("Shown with 95 %", f"groups of {sparse.users_for('0.95')} users or more"))
-        errors = []
-        for answer in self.query.answers:
-            if answer.total is None or (answer.count is not None and self.n_users is None):
-                continue
-            note = f" of {self.n_users} users" if answer.count is not None else ""
-            errors.append((answer.name + note, rounded(self.standard_error(answer.name))))
-        if errors:
-            tables.append(Table("Standard errors", ("answer", "by noise"), errors))
-        notes = self._hopeless()
-        if keyed is not None and keyed.correlated is not None:
-            notes.append(IN_COMMON)
-        if any(isinstance(answer.aggregate, Mean) for answer in self.query.answers) and self.n_users is None:
-            notes.append("With n_users= the plan says how wrong means are.")
-        if any(isinstance(answer.aggregate, Quantile) for answer in self.query.answers):
-            notes.append(
-                "The error of a quantile is one in its share of users, about 4 ln(candidates) / (epsilon users)."
-            )
-        facts += [Fact(name, text) for name, text in self.reads.items()]
-        return [Section("Plan of a release", facts=[("", facts)], tables=tables, notes=notes, headline=facts[:2])]
-
-    def _hopeless(self) -> list[str]:
-        """Which answers will be little else than noise, as far as public numbers say so."""
-        notes = []
-        for answer in self.query.answers:
-            if answer.total is None or self.n_users is None:
-                continue
-            # How far apart two answers of so many users may be.
-            span = answer.total.high - answer.total.low if answer.count is not None else answer.total.largest
-            unit = 1.0 if answer.total.value is None else answer.total.value.unit
-            if answer.count is not None and answer.total.max_rows is not None:
-                span //= answer.total.max_rows
-            widest = float(span) * unit * (1 if answer.count is not None else self.n_users)
-            if 2 * self.standard_error(answer.name) >= widest:
-                notes.append(
-                    f"{answer.name} will be little else than noise: its error is "
-                    f"{rounded(self.standard_error(answer.name))}, and all that it could be of {self.n_users} users is "
-                    f"within {rounded(widest)}. Take a larger epsilon, fewer groups of a user (max_keys), or narrower "
-                    "bounds."
-                )
-        return notes
-
-    def __str__(self) -> str:
-        return self._sections()[0].text()
 
 
 class Session:

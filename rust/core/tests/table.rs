@@ -29,8 +29,8 @@ fn table(rows: &[Row], size: usize, memory: usize) -> TableSums {
     sums
 }
 
-const SUM: Column = Column::Sum { value: 0, low: -50, high: 70, shift: 10 };
-const WIDE: Column = Column::Sum { value: 0, low: i64::MIN, high: i64::MAX, shift: 0 };
+const SUM: Column = Column::Sum { value: 0, of: None, low: -50, high: 70, shift: 10 };
+const WIDE: Column = Column::Sum { value: 0, of: None, low: i64::MIN, high: i64::MAX, shift: 0 };
 const COLUMNS: [Column; 4] = [Column::Users, Column::Rows { most: 2 }, SUM, WIDE];
 
 /// The first keys of every user, by plain maps.

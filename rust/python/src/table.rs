@@ -167,21 +167,29 @@ impl<'py> FromPyObject<'_, 'py> for ColumnArgument {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let tuple = object.cast::<PyTuple>()?;
         let kind = tuple.get_item(0)?.extract::<String>()?;
+        // Of values: how many numbers there are, after which may come the value that says which rows count.
+        let own = match kind.as_str() {
+            "sum" | "weighted" => 5,
+            "mean" => 4,
+            _ => tuple.len(),
+        };
+        let of: Option<usize> = if tuple.len() > own { Some(tuple.get_item(own)?.extract()?) } else { None };
+        let numbers = tuple.get_slice(1, own);
         Ok(Self(match (kind.as_str(), tuple.len()) {
             ("users", 1) => Column::Users,
             ("rows", 2) => Column::Rows { most: tuple.get_item(1)?.extract()? },
             ("weight", 2) => Column::Weight { weight: tuple.get_item(1)?.extract()? },
-            ("sum", 5) => {
-                let (_, value, low, high, shift): (Bound<'py, PyAny>, _, _, _, _) = tuple.extract()?;
-                Column::Sum { value, low, high, shift }
+            ("sum", 5 | 6) => {
+                let (value, low, high, shift) = numbers.extract()?;
+                Column::Sum { value, of, low, high, shift }
             }
-            ("mean", 4) => {
-                let (_, value, steps, shift): (Bound<'py, PyAny>, _, _, _) = tuple.extract()?;
-                Column::Mean { value, steps, shift }
+            ("mean", 4 | 5) => {
+                let (value, steps, shift) = numbers.extract()?;
+                Column::Mean { value, of, steps, shift }
             }
-            ("weighted", 5) => {
-                let (_, value, steps, most, shift): (Bound<'py, PyAny>, _, _, _, _) = tuple.extract()?;
-                Column::Weighted { value, steps, most, shift }
+            ("weighted", 5 | 6) => {
+                let (value, steps, most, shift) = numbers.extract()?;
+                Column::Weighted { value, of, steps, most, shift }
             }
             _ => return Err(PyValueError::new_err("columns: there is no such kind with as many numbers")),
         }))

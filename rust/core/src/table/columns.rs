@@ -17,6 +17,8 @@ pub enum Column {
     Sum {
         /// Which value.
         value: usize,
+        /// Which value is 1 in the rows that count and 0 in others, if not all count; 0 is added where none does.
+        of: Option<usize>,
         /// The least.
         low: i64,
         /// The most.
@@ -28,6 +30,8 @@ pub enum Column {
     Mean {
         /// Which value.
         value: usize,
+        /// As of sums; the value is 0 in rows that do not count.
+        of: Option<usize>,
         /// The most.
         steps: u64,
         /// What is taken off.
@@ -38,6 +42,8 @@ pub enum Column {
     Weighted {
         /// Which value.
         value: usize,
+        /// As of means.
+        of: Option<usize>,
         /// The most for one row.
         steps: u64,
         /// The most rows.
@@ -69,10 +75,10 @@ impl Column {
         let fit = |low: i128, high: i128| -> Result<(i64, i64)> {
             Ok((i64::try_from(low).map_err(|_| wide())?, i64::try_from(high).map_err(|_| wide())?))
         };
-        if let Some(value) = self.value().filter(|&value| value >= values) {
+        if let Some(value) = self.values().into_iter().flatten().find(|&value| value >= values) {
             return Err(Error::invalid("columns", format!("value {value} is not below n_values = {values}")));
         }
-        match *self {
+        let (low, high) = match *self {
             Self::Users => Ok((1, 1)),
             Self::Rows { most } => fit(0, most.into()),
             Self::Sum { low, high, .. } if low > high => {
@@ -90,31 +96,44 @@ impl Column {
                 fit(low.ok_or_else(wide)?.min(0), high.max(0))
             }
             Self::Weight { weight } => fit(0, weight.into()),
-        }
+        }?;
+        // A user whose rows do not count adds 0.
+        Ok(if self.values()[1].is_some() { (low.min(0), high.max(0)) } else { (low, high) })
     }
 
-    fn value(&self) -> Option<usize> {
+    /// Which values it reads: its own, and the one that says which rows count.
+    const fn values(&self) -> [Option<usize>; 2] {
         match *self {
-            Self::Users | Self::Rows { .. } | Self::Weight { .. } => None,
-            Self::Sum { value, .. } | Self::Mean { value, .. } | Self::Weighted { value, .. } => Some(value),
+            Self::Users | Self::Rows { .. } | Self::Weight { .. } => [None, None],
+            Self::Sum { value, of, .. } | Self::Mean { value, of, .. } | Self::Weighted { value, of, .. } => {
+                [Some(value), of]
+            }
         }
     }
 
     /// The integer of a cell, in [`Column::range`] whatever the values are.
     #[inline]
     pub(super) fn integer(&self, cell: Cell<'_>, kept: Kept) -> i64 {
+        let rows = match self.values()[1] {
+            // Values are the caller's: whatever they are, from 0 to the number of rows.
+            Some(of) => u64::try_from(cell.sums[of].clamp(0, cell.rows.into())).unwrap_or(0),
+            None => cell.rows,
+        };
+        if rows == 0 {
+            return 0;
+        }
         let integer = match *self {
             Self::Users => 1,
             Self::Rows { most } => i128::from(cell.rows.min(most)),
-            Self::Sum { value, low, high, shift } => {
+            Self::Sum { value, low, high, shift, .. } => {
                 cell.sums[value].clamp(low.into(), high.into()) - i128::from(shift)
             }
-            Self::Mean { value, steps, shift } => {
-                share(cell.sums[value], 1, cell.rows, steps) - i128::from(shift)
+            Self::Mean { value, steps, shift, .. } => {
+                share(cell.sums[value], 1, rows, steps) - i128::from(shift)
             }
-            Self::Weighted { value, steps, most, shift } => {
-                let rows = cell.rows.min(most);
-                share(cell.sums[value], rows, cell.rows, steps) - i128::from(rows) * i128::from(shift)
+            Self::Weighted { value, steps, most, shift, .. } => {
+                let counted = rows.min(most);
+                share(cell.sums[value], counted, rows, steps) - i128::from(counted) * i128::from(shift)
             }
             Self::Weight { weight } => {
                 let share = (u128::from(weight).pow(2) / u128::from(kept.keys)).isqrt();
