@@ -129,7 +129,7 @@ __all__ = [
     "SummedScoreEM",
     "SureRefusalWarning",
     "SymmetricAlgorithm",
-    "SureRefusalWarning TooFewUsersWarning",
+    "TooFewUsersWarning",
     "TruncatedDiscreteLaplace",
     "audit_dataset",
     "audit_item_level",
