@@ -95,7 +95,7 @@ class Plan(Shown):
         Returns
         -------
         float
-            In the units of the number; of means at most their range.
+            In the units of the number; of means at most their range, which says nothing, and there may then be no mean.
 
         Raises
         ------
