@@ -63,7 +63,7 @@ def release(folder: str, memory: int, directory: str) -> dict[str, float]:
         memory=memory,
         directory=directory,
     )
-    query = session.query().group_by("group", max_keys=10).agg(users=count_users(), x=mean("x"))
+    query = session.query().group_by("group", max_keys=10).agg(users=count_users("x"), x=mean("x"))
     session.plan(query)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     clock, processor = time.perf_counter(), time.process_time()

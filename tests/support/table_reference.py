@@ -84,6 +84,11 @@ def integer(column: Column, cell: Cell, kept: int) -> int:
     """What a user adds to a key."""
     count, sums = cell
     kind, *numbers = column
+    if len(numbers) > {"sum": 4, "mean": 3, "weighted": 4}.get(str(kind), 2):
+        # The last one says how many of the rows count.
+        count = max(0, min(count, sums[int(numbers.pop())]))
+        if not count:
+            return 0
     match kind, [int(number) for number in numbers]:
         case "users", []:
             return 1

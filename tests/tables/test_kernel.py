@@ -32,6 +32,10 @@ COLUMNS: list[Column] = [
     ("mean", 1, HIGH, 2**62),
     ("weighted", 1, 2**40, 2**20, 2**39),
     ("rows", HIGH),
+    ("sum", 0, 2, 9, 2, 1),
+    ("mean", 0, 8, 4, 1),
+    ("weighted", 0, 8, 3, 4, 1),
+    ("mean", 1, 8, 4, 0),
 ]
 
 
@@ -410,6 +414,8 @@ COLUMNS_REFUSED: list[tuple[Any, str]] = [
     (("weighted", 0, 2**32, 2**31, 0), "64 bits"),
     (("weighted", 0, 0, 2**64 - 1, HIGH), "64 bits"),
     (("weight", 2**63), "64 bits"),
+    (("mean", 0, 8, 4, 2), "n_values"),
+    (("sum", 0, 0, 1, 0, 0, 0), "no such kind"),
     (("users", 1), "no such kind"),
     (("median", 1), "no such kind"),
 ]

@@ -47,6 +47,8 @@ def near(plan: Plan, users: int, share: float, level: float) -> tuple[float, flo
     truth = total.value.offset + total.value.unit * (total.shift + sums / users)
     margin = plan.margin("x", level, users)
     inside = np.abs(release.column("x") - truth) <= margin + 1e-12
+    if margin == 1.0:
+        inside |= np.isnan(release.column("x"))  # of so few users there may be no mean
     frame = release.intervals(level, backend="pandas")
     typical = (counts == users) & (totals == sums)
     half = float((frame["x_high"] - frame["x_low"])[typical].iloc[0]) / 2 if typical.any() else np.nan
@@ -55,8 +57,7 @@ def near(plan: Plan, users: int, share: float, level: float) -> tuple[float, flo
 
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])
 @pytest.mark.parametrize("level", [0.5, 0.95])
-@pytest.mark.parametrize("users", [1, 6, 30, 300])
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize(("users", "share"), [(1, 1.0), (6, 0.0), (30, 0.5), (30, 0.8), (300, 0.5), (300, 1.0)])
 def test_means_are_within_their_margins(method: str, level: float, users: int, share: float) -> None:
     covered, half, margin = near(planned(method), users, share, level)
     assert covered >= level
@@ -91,28 +92,27 @@ def test_counts_that_are_shown_are_within_their_margins(level: float, off: int) 
 
 
 def test_releases_are_within_their_margins() -> None:
-    """2,000 releases of five groups: hits below 0.93 of 10,000 would have a probability below 1e-15."""
-    sizes = [20, 60, 200, 600, 1000]
+    """And within their intervals: of 300 numbers of a kind 48 or more misses would have a probability below 1e-10."""
+    sizes = [20, 60, 200]
     towns = [town for town, size in enumerate(sizes) for _ in range(size)]
     pay = [(place * 37 % 101) / 100 for place in range(len(towns))]
-    schema = Schema(town=category(range(5)), pay=number(0, 1))
+    schema = Schema(town=category(range(3)), pay=number(0, 1))
     rows = {"who": list(range(len(towns))), "town": towns, "pay": pay}
     people = Session(rows, user="who", schema=schema, epsilon=10_000)
     asked = people.query().group_by("town", max_keys=1)
     query = asked.agg(n=count_users("pay"), pay=mean("pay"), all=tables.sum("pay", max_total=1))
     plan = people.plan(query, epsilon=1)
-    means = np.array([np.mean([one for one, at in zip(pay, towns, strict=True) if at == town]) for town in range(5)])
+    means = np.array([np.mean([one for one, at in zip(pay, towns, strict=True) if at == town]) for town in range(3)])
     truth = {"n": np.array(sizes), "pay": means, "all": means * sizes}
     margins = {name: [plan.margin(name, 0.95, size) for size in sizes] for name in truth}
     hits, printed = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
-    for _ in range(400):
+    for _ in range(100):
         release = people.release(query, epsilon=1)
         frame = release.intervals(0.95, backend="pandas")
         for name, values in truth.items():
             hits[name] += int((np.abs(release.column(name) - values) <= margins[name]).sum())
             printed[name] += int(((frame[f"{name}_low"] <= values) & (values <= frame[f"{name}_high"])).sum())
-    # Of 2,000 each: 1,832 or fewer would have a probability below 1e-10.
-    assert all(found > 1832 for found in (*hits.values(), *printed.values())), (hits, printed)
+    assert all(found > 252 for found in (*hits.values(), *printed.values())), (hits, printed)
 
 
 def test_plans_say_of_which_size_of_group() -> None:
