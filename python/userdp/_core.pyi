@@ -604,6 +604,7 @@ class JointRows:
         factor: Sequence[float],
         matrix: npt.NDArray[np.float64],
         constant: bool,
+        radius: float,
         progress: _Progress = None,
     ) -> WhitenedRows: ...
     def products(self, radius: float) -> UserVectors: ...

@@ -189,7 +189,7 @@ def test_missing_targets_are_not_the_middle_of_the_bounds(missing: Any) -> None:
         (ThresholdClassifier, {"epsilon": 1, "domain_size": 3, "m": 1}, ["classes"]),
         (RealizablePACClassifier, {"epsilon": 1}, ["classes", "concepts", "m"]),
         (UserLevelLogisticRegression, {"epsilon": 1}, ["classes", "feature_bounds or max_feature_norm"]),
-        (UserLevelLogisticRegression, {"epsilon": 1, "solver": "clipped", "feature_bounds": (0, 1)}, ["classes", "m"]),
+        (UserLevelLogisticRegression, {"epsilon": 1, "solver": "clipped", "feature_bounds": (0, 1)}, ["classes"]),
         (UserLevelLinearRegression, {}, ["epsilon", "target_bounds", "feature_bounds or max_feature_norm"]),
         (
             ClippedGradientDescent,

@@ -186,7 +186,7 @@ def test_weighing_only_distinct_labelings_is_caught() -> None:
     learner = RealizablePACClassifier(epsilon=1, concepts=PointFunctions(2), m=1, classes=(0, 1))
     universe = [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert audited(learner, universe).holds
-    report = audited(OneForEachLabeling(epsilon=1, concepts=PointFunctions(2), m=1), universe)
+    report = audited(OneForEachLabeling(epsilon=1, concepts=PointFunctions(2), m=1, classes=(0, 1)), universe)
     assert not report.holds
     assert report.epsilon.lower == float("inf")
 

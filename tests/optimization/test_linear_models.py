@@ -148,11 +148,12 @@ def test_private_values_raise_nothing_and_show_nothing(model: Any) -> None:
         "converged_",
         "noise_ratio_",
     }
-    cutting = {"clipping_", "looks_", "refused_", "coef_noise_", "residual_std_", "estimates_", "notes_"}
-    assert names - public - {"classes_"} == set(one.privacy_.released)
-    assert set(one.privacy_.released) == {"coef_", "intercept_"} | (
-        cutting if isinstance(one, type(REGRESSOR)) else set()
+    # What the default solver knows of a fit, all of it from what was released.
+    known = {"coef_", "intercept_", "clipping_", "looks_", "refused_", "notes_"}
+    known |= (
+        {"outside_", "outside_deviation_"} if model is CLASSIFIER else {"coef_noise_", "estimates_", "residual_std_"}
     )
+    assert names - public - {"classes_"} == set(one.privacy_.released) == known
     assert one.privacy_ == other.privacy_
     assert one.is_private_
     again = type(one).from_json(one.to_json())

@@ -57,9 +57,13 @@ def problem(**given: Any) -> MomentProblem:
 # --- the integers of users
 
 
-def whitened_by_hand(X: Any, center: Any, scale: Any, matrix: Any) -> tuple[Any, Any, Any]:
+def whitened_by_hand(X: Any, center: Any, scale: Any, matrix: Any, users: Any, radius: float) -> tuple[Any, Any, Any]:
     z = np.column_stack([(np.clip(X, -1, 1) - center) / scale, np.ones(len(X))])
     weight = np.minimum(1, 4 / np.abs(z[:, :-1]).max(axis=1))
+    for user in np.unique(users):
+        own = users == user
+        shrunk = z[own] * weight[own, None]
+        weight[own] *= min(1, radius / float(np.linalg.norm(shrunk.T @ shrunk / own.sum())))
     return z @ matrix, weight, weight * np.linalg.norm(z @ matrix, axis=1)
 
 
@@ -71,9 +75,10 @@ def test_gradients_by_hand() -> None:
     center, scale, matrix = np.array([0.1, -0.2]), np.array([0.1, 0.4]), rng.normal(size=(3, 3))
     order = rng.permutation(40)
     data = table([users[row] for row in order], X[order], labels[order], 3)
-    white = JointRows(data, "max", False).whitened(center, scale, matrix, constant=True)
-    x, weight, length = whitened_by_hand(X, center, scale, matrix)
+    white = JointRows(data, "max", False).whitened(center, scale, matrix, constant=True, radius=10.0)
+    x, weight, length = whitened_by_hand(X, center, scale, matrix, np.array(users), 10.0)
     assert (weight < 1).sum() > 5
+    assert weight[:25].max() < 1
     theta, longest = rng.normal(size=3), float(np.median(length))
     p = 1 / (1 + np.exp(-x @ theta))
     rows = ((p - labels) * weight * np.minimum(1, longest / length))[:, None] * x
@@ -99,7 +104,8 @@ def test_users_are_alone_to_the_last_bit(dtype: Any) -> None:
 
     def total(rows: Any, codes: Any, n: int) -> Any:
         data = UserTable(X[rows], labels[rows].astype(np.uint8), np.asarray(codes, np.uint32), n, 1)
-        white = JointRows(data, "l2", False).whitened(np.full(3, 0.01), np.full(3, 0.1), matrix, constant=True)
+        units = np.full(3, 0.01), np.full(3, 0.1)
+        white = JointRows(data, "l2", False).whitened(*units, matrix, constant=True, radius=3.0)
         return white.gradients(np.array([0.3, -0.1, 0.2, 0.5]), 1.5).clipped_sum(np.zeros(4), 1.0, 2.0**-24)
 
     together = total(np.arange(60), users, 7)

@@ -47,7 +47,7 @@ POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 MEANS = _core.UserVectors.means(POINTS, USERS, "euclidean", 1.0, [0.0, 0.0], None)
 GRADIENTS = {"loss": "logistic", "parameter": 1.0, "theta": [0.0, 0.0], "bound": 1.0, "intercept": False}
 JOINT = _core.JointRows(POINTS, None, USERS, "max")
-WHITENED = JOINT.whitened(np.array([1.0, 0.0, 1.0]), [0.0, 0.0], [1.0, 1.0], np.eye(2), False)
+WHITENED = JOINT.whitened(np.array([1.0, 0.0, 1.0]), [0.0, 0.0], [1.0, 1.0], np.eye(2), False, 9.0)
 TARGETED = _core.JointRows(POINTS, np.array([1.0, -1.0, 1.0]), USERS, "max")
 VECTOR = np.array([0.0, 1.0])
 DIRECT = _core.LocalRandomizer.randomized_response(LEVEL, 4, 0)
@@ -410,7 +410,7 @@ CALLS: dict[str, Call] = {
     "JointRows.spreads": (lambda center: JOINT.spreads(center).counts_within(VECTOR, VECTOR), ([0.0, 0.0],)),
     "JointRows.whitened": (
         lambda *arguments: JOINT.whitened(*arguments).shares_within(VECTOR),
-        (np.array([1.0, -1.0, 1.0]), [0.0] * 2, [1.0] * 2, np.eye(2), False),
+        (np.array([1.0, -1.0, 1.0]), [0.0] * 2, [1.0] * 2, np.eye(2), False, 9.0),
     ),
     "WhitenedRows.shares_within": (WHITENED.shares_within, (VECTOR,)),
     "WhitenedRows.gradients": (

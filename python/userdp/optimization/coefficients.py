@@ -36,7 +36,10 @@ class NormalEquations:
         return np.maximum(values, 0.0) + self.ridge, vectors
 
     def solution(self) -> Floats:
-        """(Q made semidefinite + ridge)^-1 q."""
+        """Q^-1 q where Q is known well, as its intervals have it; otherwise (Q made semidefinite + ridge)^-1 q."""
+        if self.noise_ratio <= KNOWN:
+            # The least eigenvalue of Q is then above 6 standard deviations of its noise.
+            return np.asarray(np.linalg.solve(self.matrix, self.products), dtype=np.float64)
         values, vectors = self.eigen()
         found: Floats = vectors @ ((vectors.T @ self.products) / values)
         return found
@@ -57,6 +60,8 @@ class NormalEquations:
         values, vectors = self.eigen()
         metric = vectors * values @ vectors.T
         if constant:
+            # Of the users with rows, whose share is the last entry.
+            metric = metric / metric[-1, -1]
             metric = metric - np.outer(metric[-1], metric[-1]) / metric[-1, -1]
         found = self.solution()
         inverse = vectors / values @ vectors.T

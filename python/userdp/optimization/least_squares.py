@@ -300,14 +300,14 @@ class LinearFit:
         clipping = None if self.verdict.clipping is None else self.verdict.clipping.in_units(target[1])
         noise = self.equations.estimates(line, shift, target[1], clipping)
         if self.unsure.any():
-            # The intercept goes with them.
-            noise.deviations[np.append(self.unsure, True)] = math.inf
+            # The intercept goes with them, where there is one.
+            noise.deviations[np.append(self.unsure, self.line[-1].any())] = math.inf
         return {
             "clipping_": clipping,
             "looks_": self.verdict.looks,
             "refused_": self.verdict.refused,
             "estimates_": noise,
-            "coef_noise_": noise.deviations,
+            "coef_noise_": noise.deviations.copy(),
             "residual_std_": None if self.residual is None else self.residual * target[1],
             "notes_": self.notes,
         }

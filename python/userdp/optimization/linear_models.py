@@ -371,6 +371,12 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     )
     with_iterations: ClassVar[tuple[str, ...]] = ("auto", "preconditioned", "clipped", "winsorized")
 
+    @property
+    def released(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The fitted attributes that are outputs of the mechanism: more of them with the default solver."""
+        of_steps = ("outside_", "outside_deviation_", "clipping_", "looks_", "refused_", "notes_")
+        return super().released if self.solver in DESCENTS else (*super().released, *of_steps)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.clip != "tested" and self.solver in DESCENTS:

@@ -75,6 +75,8 @@ STEP = 0.75
 STEEPER = 3.0
 BALL = 40.0
 """No iterate is longer in whitened units."""
+NOTHING = 4
+"""Standard deviations of a noisy share of rows below which it is none."""
 SETTLED = 0.03
 """Of its length, by which the mean of the last quarter of the steps may be away from that of the quarter before."""
 RESTLESS = 1.5
@@ -204,7 +206,9 @@ class PreconditionedRegression:
             center, scale = self.search.units(units)
             moments = self.moments.drawn(self.search.in_units(units, rows), draw)
             descent = _Descent(self, classes, units, moments)
-            white = rows.whitened(center, scale, descent.whitening, constant=self.problem.fit_intercept)
+            radius = float(self.moments.radius.candidates[moments[0]])
+            constant = self.problem.fit_intercept
+            white = rows.whitened(center, scale, descent.whitening, constant=constant, radius=radius)
             place = self.long_rows.drawn(white.shares_within(self.long_rows.candidates), draw)
             return classes, units, moments, place, *self.descended(white, descent, place, draw)
 
@@ -298,10 +302,12 @@ class PreconditionedRegression:
             verdict = self.test.verdict(longest, drawn)
         phase = self.last(longest, verdict)
         points = descent.walk(phase, lambda done, _: last[done])
-        beta = descent.whitening @ descent.theta
+        _, outside, deviation = self.classes(classes)
+        # Where hardly any row has a class there is nothing that steps could find.
+        nothing = 1 - outside < NOTHING * deviation
+        beta = descent.whitening @ (descent.start if nothing else descent.theta)
         matrix = self.moments.matrix(moments)[0]
         coefficients, intercept = self.search.line(units, matrix, beta)
-        _, outside, deviation = self.classes(classes)
         settled = descent.settled(points, phase)
         notes = [*self._rare(*self.classes(classes)), *descent.drowned(phase, matrix)]
         notes += self.search.notes(units, self.search.unsure(units, matrix))
@@ -324,7 +330,9 @@ class PreconditionedRegression:
         )
 
     def _rare(self, share: float, outside: float, noise: float) -> list[str]:
-        rarer, n = min(share, 1 - share), self.problem.n_users
+        if 1 - outside < NOTHING * noise:
+            return ["hardly any row has a label of the two classes: the model is a constant"]
+        rarer, n = min(share, 1 - share) * min(1 - outside, 1.0), self.problem.n_users
         if rarer * n >= self.worth and rarer > 2 * noise / max(1 - outside, 4 * noise):
             return []
         return [

@@ -418,8 +418,11 @@ class JointRows:
         rows = np.maximum(np.bincount(data.users, minlength=self.n_users) + counts[1], 1)
         return np.array([np.sum(SHARE_STEPS * count // rows) for count in counts], dtype=np.int64)
 
-    def whitened(self, center: Floats, scale: Floats, matrix: Floats, *, constant: bool) -> WhitenedRows:
-        """These rows, which are without units, in units, with the constant behind them, times a matrix."""
+    def whitened(self, center: Floats, scale: Floats, matrix: Floats, *, constant: bool, radius: float) -> WhitenedRows:
+        """These rows, which are without units, in units, with the constant behind them, times a matrix.
+
+        Users whose second moments in units have a Frobenius norm beyond the radius count less, as they do in these.
+        """
         with progress_bar(None, "rows") as progress:
             rows = self._joint.whitened(
                 self._labels,
@@ -427,6 +430,7 @@ class JointRows:
                 (1 / scale).tolist(),
                 np.ascontiguousarray(matrix.T),
                 constant,
+                radius,
                 progress,
             )
         return WhitenedRows(rows, self.n_users, len(matrix))

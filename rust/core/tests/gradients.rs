@@ -112,7 +112,7 @@ fn whitened_gradients_by_hand() {
     let rows = RowsOfUsers::new(&[1, 0, 1], 3, &control).unwrap();
     let units = Units { center: vec![0.0], factor: vec![4.0], constant: true, target: 0.0 };
     let identity = [1.0, 0.0, 0.0, 1.0];
-    let whitened = Whitened::new(&table, &[1.0, 0.0, 0.0], &rows, &units, &identity, &control).unwrap();
+    let whitened = Whitened::new(&table, &[1.0, 0.0, 0.0], &rows, &units, &identity, 1e9, &control).unwrap();
     let gradients = WhitenedGradients::new(&whitened, &[0.0, 0.0], 100.0).unwrap();
     let mut out = [7.0; 2];
     assert!(gradients.write(0, &mut out));
@@ -133,6 +133,6 @@ fn whitened_gradients_by_hand() {
     assert!(WhitenedGradients::new(&whitened, &[0.0], 1.0).is_err());
     assert!(WhitenedGradients::new(&whitened, &[0.0, 0.0], 0.0).is_err());
     for (labels, matrix) in [(&[1.0][..], &identity[..]), (&[1.0; 3], &[1.0; 3])] {
-        assert!(Whitened::new(&table, labels, &rows, &units, matrix, &control).is_err());
+        assert!(Whitened::new(&table, labels, &rows, &units, matrix, 1.0, &control).is_err());
     }
 }

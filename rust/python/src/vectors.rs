@@ -415,7 +415,7 @@ impl PyJointRows {
     }
 
     /// These rows, which must be without units, in units and then times a matrix, with a constant behind them.
-    #[pyo3(signature = (labels, center, factor, matrix, constant, progress = None))]
+    #[pyo3(signature = (labels, center, factor, matrix, constant, radius, progress = None))]
     #[allow(clippy::too_many_arguments)]
     fn whitened(
         &self,
@@ -425,12 +425,13 @@ impl PyJointRows {
         factor: Items<f64>,
         matrix: PyReadonlyArray2<'_, f64>,
         constant: bool,
+        radius: f64,
         progress: Progress,
     ) -> PyResult<PyWhitenedRows> {
         let units = Units { center: center.0, factor: factor.0, constant, target: 0.0 };
         let (labels, matrix) = (labels.as_slice()?, matrix.as_slice()?);
         let whitened = self.with(py, progress, &|[features, _], rows, control| {
-            Whitened::new(features, labels, rows, &units, matrix, control)
+            Whitened::new(features, labels, rows, &units, matrix, radius, control)
         })?;
         Ok(PyWhitenedRows(whitened))
     }

@@ -74,7 +74,8 @@ def _by_moments(model: str, problem: Problem) -> Terms:
 def _by_steps(problem: Problem) -> Terms:
     """Of descents in the units of the bounds, which take steps enough."""
     square = _quantile(problem)
-    spread = square * problem["dimension"] / (_account(problem) * problem.alpha * problem.m)
+    # Nobody's mean gradient is clipped, so that noise does not fall with the rows of a user.
+    spread = square * problem["dimension"] / (_account(problem) * problem.alpha)
     return {"records": square / (2 * problem.m * problem.alpha), "noise": math.sqrt(spread)}
 
 

@@ -1,8 +1,10 @@
 //! Users' rows in whitened units, and mean gradients of the logistic loss in these, by weights that see features only.
 //!
 //! With z a row in units, a constant 1 behind it, and w = min(1, 4 / its largest |z|), a row is x = M z for a public
-//! matrix M. Its gradient is w (sigma(<x, theta>) - y) x, shortened to a public length by w |x|, not by itself: whatever
-//! y is, a row has the same weight, and where x explains y the expected gradient is 0 at one theta for all weights.
+//! matrix M. Its gradient is w u (sigma(<x, theta>) - y) x, shortened to a public length by w u |x|, not by itself: whatever
+//! y is, a row has the same weight, and where x explains y the expected gradient is 0 at one theta for all weights. The
+//! weight u of a user is that of the user's second moments, min(1, radius / their norm), from which the matrix is made:
+//! steps that are right for these would leap along a direction in which gradients counted more.
 //!
 //! Rows are read once, in the order of users. Each is read alone, and so is a user.
 
@@ -20,7 +22,7 @@ use rayon::prelude::*;
 
 /// What all rows of a user are as a share of them.
 const SHARE_STEPS: i64 = 1024;
-/// Behind a row: its weight w, w |x|, and its target.
+/// Behind a row: its weight w u, w u |x|, and its target.
 const MORE: usize = 3;
 /// Rows between two looks at the control.
 const BLOCK: usize = 1 << 12;
@@ -34,8 +36,8 @@ pub struct Whitened {
 }
 
 impl Whitened {
-    /// Of records that are in their region, public units, and a matrix, row after row, that takes rows in units, with
-    /// their constant, to whitened ones. Targets above 0 are the second class.
+    /// Of records that are in their region, public units, a matrix, row after row, that takes rows in units, with their
+    /// constant, to whitened ones, and the radius of second moments. Targets above 0 are the second class.
     ///
     /// # Errors
     /// For other numbers of rows than of records and targets, for units and matrices that do not fit,
@@ -46,9 +48,11 @@ impl Whitened {
         rows: &RowsOfUsers,
         units: &Units,
         matrix: &[f64],
+        radius: f64,
         control: &Control,
     ) -> Result<Self> {
         check_rows(records, rows)?;
+        check_length("radius", radius)?;
         if targets.len() != rows.rows() {
             return Err(Error::invalid("labels", format!("{} for {} rows", targets.len(), rows.rows())));
         }
@@ -57,6 +61,16 @@ impl Whitened {
         check_point("center", &units.center, columns)?;
         check_point("factor", &units.factor, columns)?;
         check_point("matrix", matrix, dimension * dimension)?;
+        // Reads a row in units, and returns its weight.
+        let in_units = |row: usize, z: &mut [f64]| {
+            records.read(row, &mut z[..columns]);
+            let mut widest = WIDEST;
+            for ((z, c), f) in z.iter_mut().zip(&units.center).zip(&units.factor) {
+                *z = clamped((*z - c) * f, -LARGEST, LARGEST);
+                widest = widest.max(z.abs());
+            }
+            WIDEST / widest
+        };
         let width = dimension + MORE;
         let mut numbers = room("X", rows.rows().saturating_mul(width))?;
         numbers.resize(rows.rows() * width, 0.0);
@@ -65,13 +79,7 @@ impl Whitened {
             let mut z = vec![1.0; dimension];
             for (place, out) in (block * BLOCK..).zip(part.chunks_exact_mut(width)) {
                 let row = rows.at(place);
-                records.read(row, &mut z[..columns]);
-                let mut widest = WIDEST;
-                for ((z, c), f) in z.iter_mut().zip(&units.center).zip(&units.factor) {
-                    *z = clamped((*z - c) * f, -LARGEST, LARGEST);
-                    widest = widest.max(z.abs());
-                }
-                let weight = WIDEST / widest;
+                let weight = in_units(row, &mut z);
                 let (x, more) = out.split_at_mut(dimension);
                 for (x, row) in x.iter_mut().zip(matrix.chunks_exact(dimension)) {
                     *x = clamped(dot(kernel, row, &z), -LARGEST, LARGEST);
@@ -80,7 +88,28 @@ impl Whitened {
             }
             Ok(())
         })?;
-        Ok(Self { dimension, numbers, starts: rows.starts().to_vec(), kernel })
+        let starts = rows.starts().to_vec();
+        let shortened = (0..starts.len() - 1).into_par_iter().map(|user| {
+            control.check()?;
+            let (mut z, mut moments) = (vec![1.0; dimension], vec![0.0; dimension * dimension]);
+            for place in starts[user]..starts[user + 1] {
+                let weight = in_units(rows.at(place), &mut z);
+                for (sums, &a) in moments.chunks_exact_mut(dimension).zip(&z) {
+                    add_scaled(kernel, sums, &z, weight * weight * a);
+                }
+            }
+            let norm = dot(kernel, &moments, &moments).sqrt() / (starts[user + 1] - starts[user]) as f64;
+            // Of no rows it is NaN, and nothing is weighed.
+            Ok((radius / norm).min(1.0))
+        });
+        let shortened = shortened.collect::<Result<Vec<f64>>>()?;
+        for (user, &weight) in shortened.iter().enumerate() {
+            for row in numbers[starts[user] * width..starts[user + 1] * width].chunks_exact_mut(width) {
+                row[dimension] *= weight;
+                row[dimension + 1] *= weight;
+            }
+        }
+        Ok(Self { dimension, numbers, starts, kernel })
     }
 
     /// For each length, the shares of users' rows of w |x| up to it, in steps of 1/1024, rounded down, summed over
