@@ -469,3 +469,21 @@ def test_equal_transcripts_have_equal_notes() -> None:
     rows = JointRows(UserTable(X, X[:, 0], np.arange(100, dtype=np.uint32), 100, 1), "max", True)
     drawn = solver.program(rows)(lambda mechanism, value: 0 if isinstance(mechanism, ExponentialMechanism) else value)
     assert solver.fit(drawn).notes == MomentRegression(problem(n_users=100, fit_intercept=True)).fit(drawn).notes
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_known_has_no_ridge(seed: int) -> None:
+    """Coefficients are then the centers of their intervals, which a ridge pulled them out of."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 9))
+    root = rng.normal(size=(size, 3 * size))
+    matrix, products = root @ root.T / (3 * size), rng.normal(size=size)
+    entry = float(10 ** rng.uniform(-4, 0))
+    equations = NormalEquations(matrix, products, entry, entry, entry * math.sqrt(2 * size))
+    found = equations.solution()
+    if equations.noise_ratio <= 1 / 4:
+        assert np.allclose(matrix @ found, products, rtol=1e-9)
+        shown = equations.estimates(np.eye(size), np.zeros(size), 1.0, None)
+        assert np.allclose(shown.centers, found)
+    else:
+        assert np.linalg.norm(found) < np.linalg.norm(np.linalg.solve(matrix, products))
