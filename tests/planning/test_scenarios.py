@@ -38,11 +38,12 @@ def test_the_scenarios_are_those_of_the_seed() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['scenario']} {row['task']}")
 def test_the_recommended_method_needs_at_most_a_quarter_more_users_than_any_other(row: dict[str, str]) -> None:
-    """Any other that is simulated: beside these there are methods with proved numbers only."""
+    """Any other that is planned by simulations; "winsorized" has a rate only, and needs up to a third fewer."""
     needs = json.loads(row["needs"])
     own, _ = needs[row["recommended"]]
     assert len(needs) > 1
-    assert own <= 1.25 * min(number for number, _ in needs.values())
+    assert own <= 1.25 * min(number for name, (number, _) in needs.items() if name != "winsorized")
+    assert own <= 1.5 * min(number for number, _ in needs.values())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['scenario']} {row['task']}")

@@ -576,7 +576,8 @@ class CombinedMean(MeanMethod):
         return self.users * self.problem.ball / self.problem.n_users
 
     def predicted_error(self) -> float:
-        return self.planned[0] if self.worth_it else self._whole_error
+        # Without a hint nothing says how near users are, and so not how little noise there will be.
+        return self.planned[0] if self.worth_it and self.hint is not None else self._whole_error
 
     def expected_error(self) -> float:
         """Of users as near as was hinted, with what it costs that tests refuse some of those."""

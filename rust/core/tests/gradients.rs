@@ -119,7 +119,7 @@ fn whitened_gradients_by_hand() {
     assert_eq!(out, [-1.0, 0.5]);
     // -1/2 times 1/2 (8, 1), and 1/2 times (1, 1).
     assert!(gradients.write(1, &mut out));
-    assert_eq!(out, [(-2.0 + 0.5) / 2.0, (-0.25 + 0.5) / 2.0]);
+    assert_eq!(out, [-0.75, 0.125]);
     assert!(!gradients.write(2, &mut out));
     assert_eq!(out, [0.0; 2]);
     // No row is longer than 1, by its length and not by its gradient.
