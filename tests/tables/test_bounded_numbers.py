@@ -169,3 +169,10 @@ def test_the_intervals_of_the_readme_hold_the_tables_own_numbers() -> None:
             truth = own[name].to_numpy()
             hits += int(((frame[f"{name}_low"] <= truth) & (truth <= frame[f"{name}_high"])).sum())
     assert hits > 167
+
+
+def test_no_two_answers_have_ends_of_one_name() -> None:
+    """The share of a quantile and a mean: one of the intervals would be the other's."""
+    query = Query().agg(a=tables.quantile("x", "1/2"), a_share=mean("x"), n=count_users("x"))
+    with pytest.raises(ValueError, match=r"'a_share_(low|high)' is a column of the answer's intervals"):
+        compiled(query, SCHEMA)

@@ -207,7 +207,8 @@ def compiled(query: Query, schema: Mapping[str, ColumnType], *, largest: int = L
     both = {name for name in columns if columns.count(name) > 1}
     if both:
         raise ValueError(f"the answer would have two columns of the name {min(both)!r}; rename one in agg")
-    both = {name for answer in answers for name in answer.ends} & set(columns)
+    ends = [name for answer in answers for name in answer.ends]
+    both = {name for name in ends if name in columns or ends.count(name) > 1}
     if both:
         raise ValueError(f"{min(both)!r} is a column of the answer's intervals; rename the one in agg or group_by")
     if BOUNDED in columns:
