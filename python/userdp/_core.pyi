@@ -41,6 +41,7 @@ __all__ = [
     "TwoSidedGeometric",
     "UniformInteger",
     "UserVectors",
+    "WhitenedRows",
     "VersionSpaces",
     "__version__",
     "binomial_tail",
