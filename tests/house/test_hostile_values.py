@@ -15,7 +15,7 @@ from support.frozen_cases import SEED
 from support.hostile_values import CATEGORIES, IN_LISTS, NUMBERS, TABLES, TEXTS, VALUES, VECTORS, brought, no_texts
 from userdp.distributions import GaussianMean
 from userdp.estimators.base import UserLevelMechanism
-from userdp.exceptions import InsecureRandomnessWarning, NoisyFitWarning
+from userdp.exceptions import InsecureRandomnessWarning, LabelsOutsideClassesWarning, NoisyFitWarning
 from userdp.learners import PrivateMedian, ThresholdClassifier
 from userdp.means import WinsorizedQueries
 from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
@@ -270,7 +270,8 @@ def test_no_value_stops_a_fit(name: str) -> None:
             warnings.simplefilter("error")
             # What public numbers say, of too few users or too long integers, is said in any case.
             warnings.filterwarnings("ignore", "(X may have whole numbers|.*users)", UserWarning)
-            warnings.simplefilter("ignore", NoisyFitWarning)  # of what was released
+            for kind in (NoisyFitWarning, LabelsOutsideClassesWarning):  # of what was released
+                warnings.simplefilter("ignore", kind)
             if isinstance(made, WinsorizedQueries):
                 with made.open(X, groups=USERS) as session:
                     session.release(lambda rows: rows.mean(axis=0))

@@ -469,3 +469,17 @@ def test_marks_of_few_rows_do_not_leap(n_users: int, epsilon: float, share: floa
             warnings.simplefilter("ignore")
             slope = model.fit(X, y, groups=np.arange(n_users)).coef_[0, 1]
         assert 1 < slope < 4
+
+
+def test_rows_without_a_class_make_a_constant_model_that_says_so() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 1, (2000, 2))
+    model = UserLevelLogisticRegression(
+        epsilon=4, delta=1e-6, classes=("a", "b"), feature_bounds=(0, 1), m=1, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model.fit(X, np.full(2000, "c"), groups=np.arange(2000))
+    assert any("the model is a constant" in note for note in fitted.notes_)
+    assert np.abs(fitted.coef_).max() < 1e-9
+    assert not fitted.converged_

@@ -401,7 +401,7 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         super().fit(X, y, groups)
         if getattr(self, "outside_", 0.0) > OUTSIDE + OUTSIDE_DEVIATIONS * getattr(self, "outside_deviation_", 0.0):
             warn(
-                f"about {100 * self.outside_:.0f} % of the rows have labels that are neither of "
+                f"about {100 * min(self.outside_, 1.0):.0f} % of the rows have labels that are neither of "
                 f"classes={short_repr(self.classes)}, and do not count: see how labels are written",
                 LabelsOutsideClassesWarning,
             )
