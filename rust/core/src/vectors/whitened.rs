@@ -209,15 +209,15 @@ impl UserVectors for WhitenedGradients<'_> {
     fn write(&self, user: usize, out: &mut [f64]) -> bool {
         out.fill(0.0);
         let (kernel, rows) = (self.rows.kernel, self.rows.of(user));
-        let count = rows.len() as f64;
+        let count = rows.len();
         for (x, more) in rows {
             let prediction = clamped(dot(kernel, x, self.theta), -LARGEST, LARGEST);
             let weight = more[0] * (self.longest / more[1]).min(1.0);
             add_scaled(kernel, out, x, Loss::Logistic.slope(prediction, more[2]) * weight);
         }
         for sum in out {
-            *sum = clamped(*sum / count, -LARGEST, LARGEST);
+            *sum = clamped(*sum / count.max(1) as f64, -LARGEST, LARGEST);
         }
-        count > 0.0
+        count > 0
     }
 }
