@@ -27,7 +27,7 @@ from userdp.exceptions import BudgetError
         (ProductDistribution(epsilon=1, n_symbols=2, n_columns=0, m=1), "n_columns"),
         (ProductDistribution(epsilon=1, n_symbols=2, n_columns=1, m=1, method="symbols"), "method"),
         (GaussianMean(epsilon=1, mean_bound=0, m=1), "mean_bound"),
-        (GaussianMean(epsilon=1, mean_bound=1e300, m=1), r"mean_bound must be at most 2\*\*48 steps"),
+        (GaussianMean(epsilon=1, mean_bound=1e60, m=1), r"mean_bound must be at most 2\*\*48 steps"),
         (GaussianMean(epsilon=1, mean_bound=math.inf, m=1), "mean_bound must be finite"),
         (GaussianMean(epsilon=1, mean_bound=math.nan, m=1), "mean_bound"),
         (GaussianMean(epsilon=1, mean_bound=1, m=1, covariance=[[0.0]]), "positive definite"),

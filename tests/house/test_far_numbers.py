@@ -9,7 +9,7 @@ import pytest
 
 from support import sweep
 
-FAR: tuple[Any, ...] = (10**400, Fraction(1, 10**400), 10**30, "1e-300")
+FAR: tuple[Any, ...] = (10**400, Fraction(1, 10**400), 10**30, 10**9, 10**5, "1e-300")
 CALLS = [
     ("accounting.gaussian_delta", "epsilon"),
     ("accounting.largest_mu2", "epsilon"),
@@ -18,13 +18,18 @@ CALLS = [
     ("concepts.boosted_size", "base_log_size"),
     ("dimensions.representation_runs", "n_users"),
     ("distributions.DiscreteDistribution.fit", "n_symbols"),
+    ("distributions.GaussianMean.fit", "mean_bound"),
+    ("distributions.ProductDistribution.fit", "n_columns"),
+    ("distributions.ProductDistribution.fit", "n_symbols"),
     ("item_to_user.suggested_item_level", "m"),
     ("learners.PrivateMedian", "m"),
     ("learners.candidates_for_t", "m"),
     ("learners.uniform_convergence_users", "alpha"),
     ("learners.uniform_convergence_users", "vc_dimension"),
     ("means.concentration_radius", "m"),
+    ("means.WinsorizedMean.fit", "max_norm"),
     ("means.concentration_radius", "max_norm"),
+    ("mechanisms.SetUnion.certified_delta", "variance"),
     ("planning.compare_methods", "delta"),
     ("planning.compare_methods", "dimension"),
     ("planning.compare_methods", "epsilon"),
@@ -34,6 +39,7 @@ CALLS = [
     ("stability.list_parameters", "list_eta"),
     ("stability.representation_parameters", "alpha"),
     ("stability.version_space_examples", "size"),
+    ("tables.Session.release(basic)", "max_total"),
 ]
 
 

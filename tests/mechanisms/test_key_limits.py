@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from userdp import BudgetError
-from userdp.mechanisms import SetUnion, SparseHistogram, set_union, sparse_histogram
+from userdp.mechanisms import DiscreteGaussian, SetUnion, SparseHistogram, set_union, sparse_histogram, union_rounds
+from userdp.mechanisms.noisy_threshold import BITS, tail_at_most
 from userdp.tables import Query, Schema, Session, count_users, key
 
 CALLS: dict[str, Callable[[int], Any]] = {
@@ -71,3 +74,24 @@ def test_wide_noise_is_found_too(epsilon: Any, delta: str, keys: int) -> None:
 def noise(made: SparseHistogram) -> dict[str, Any]:
     names = ("scale", "sigma_squared")
     return {name: made._arguments[name] for name in names if made._arguments.get(name) is not None}
+
+
+@pytest.mark.parametrize("deviations", [1, 5, 30, 1000, 10**6])
+def test_tails_far_out(deviations: int) -> None:
+    noise = DiscreteGaussian(sigma_squared=10**10)
+    found = tail_at_most(noise, deviations * 10**5 + 1)
+    # The continuous tail is below the discrete one.
+    assert found >= Fraction(math.erfc((deviations * 10**5 + 1) / (math.sqrt(2) * 10**5))) / 2
+    assert found <= Fraction(math.erfc(deviations / math.sqrt(2))) * Fraction(51, 100) + noise.distance + Fraction(
+        2, 2**BITS
+    )
+
+
+def test_coarser_steps_of_a_first_round_only_cost_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    deltas = []
+    for most in (2**11, 2**6, 2**3):
+        monkeypatch.setattr(union_rounds, "MOST_STEPS", most)
+        made = SetUnion(max_keys=3, rounds=[(2**45, 2**25), (2**43, 2**24)], epsilon=1)
+        deltas.append(made.certified_delta)
+    assert deltas == sorted(deltas)
+    assert deltas[0] < deltas[-1]

@@ -43,7 +43,7 @@ from userdp import (
     tables,
 )
 
-SECONDS = 10
+SECONDS = int(os.environ.get("SWEEP_SECONDS", 10))
 ENDS: tuple[Any, ...] = (
     *("1e-300", 1e-300, "1e-9", "0.5", 0, 1, 1000, 10**5, 1e9, 10**9, 2**63, 10**30, 1e300),
     *(Fraction(1, 10**30), 1 - Fraction(1, 10**12), 10**400, Fraction(1, 10**400), -1),

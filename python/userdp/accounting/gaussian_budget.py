@@ -40,6 +40,8 @@ FINER = 4
 NEAR = Fraction(1, 2**16)
 """With slots, how far results may be from what the finest grid would give, as a share of them."""
 GRIDS = 12
+MOST_WORK = 2**19
+"""Of one composition, as losses times the square of the words of their masses; a second or so."""
 STEPS = 24
 LEAST_MU = Fraction(1, 2**20)
 """As `PrivacyLossDistribution.gaussian` takes it."""
@@ -108,7 +110,8 @@ def largest_mu2(
     Fraction
         mu2, positive and certified: the slots and N(0, 1) against N(mu, 1) together have, in both orders, a delta of at
         most delta - added_delta - (1 + e^epsilon) distance at epsilon. Below the largest such number by a part in 2^39
-        or so; with slots, which are composed on a grid, by a part in 2^16 or so.
+        or so; with slots, which are composed on a grid, by a part in 2^16 or so, and in 2^9 where delta is so small
+        that a finer grid would take minutes.
 
     Raises
     ------
@@ -229,17 +232,23 @@ def _beside(slots: PrivacyLossDistribution, level: PrivacyLevel, lower: Fraction
     if slots._verdict(level, delta, MAX_TERMS) is False:
         raise ValueError(f"slots alone cost more than the {float(delta):.3g} of delta that is left for them")
     most = min(_largest(lower, delta), Fraction(MOST_MU_SQUARED))
-    best, proposed, steps, slope = Fraction(0), most, 0, 4.0
+    # The curve is about e^(-epsilon^2 / (2 mu2)), whose slope is the logarithm of 1 / delta.
+    best, proposed, steps, slope = Fraction(0), most, 0, max(4.0, -ln_float(delta))
     for _ in range(GRIDS):
         grid = _Grid(slots, core_level(level), delta, steps)
         try:
-            found, slope = grid.largest(proposed, most, slope)
+            if steps and not best and grid.delta(2 * LEAST_MU) > delta:
+                found = Fraction(0)
+            else:
+                found, slope = grid.largest(proposed, most, slope)
         except BudgetError:
             break
         # Each grid leaves about a sixteenth of what the one before was off by.
         if found and found - best <= 15 * NEAR * found:
             return max(best, found)
         best, proposed, steps = max(best, found), found or proposed, FINER * grid.steps
+        if grid.work > (MOST_WORK if best else 8 * MOST_WORK):
+            break
     if not best:
         raise ValueError(f"slots leave next to nothing of delta={float(delta):.3g}, or too little to be certified")
     return best
@@ -251,6 +260,7 @@ class _Grid:
     def __init__(self, slots: PrivacyLossDistribution, level: _core.Level, target: Fraction, steps: int) -> None:
         self.slots, self.level, self.target = slots, level, target
         self.steps = steps or slots._first_steps() + 1
+        self.work = 0
 
     def delta(self, mu: Fraction) -> Fraction:
         """An upper bound for both orders."""
@@ -258,7 +268,9 @@ class _Grid:
         together = self.slots.compose(noise)  # whose distance is out of the target
 
         def above(backwards: bool) -> Fraction:
-            return together._composed(backwards, self.target, self.steps, MAX_TERMS).delta(self.level)[1]
+            composed = together._composed(backwards, self.target, self.steps, MAX_TERMS)
+            self.work = composed.terms * together._rounding(self.target)[0] ** 2
+            return composed.delta(self.level)[1]
 
         deltas: list[Fraction] = together._both(above)
         return max(deltas)

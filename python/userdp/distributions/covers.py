@@ -31,6 +31,10 @@ from userdp.users.table import UserTable
 
 LARGEST_LINE = 2**20
 """The most candidates for one number."""
+LARGEST_WHOLE = 2**27
+"""The most candidates of all selections together: a GiB of scores."""
+FAR_BEYOND = 2**63
+"""No cover is counted further."""
 
 Masses: TypeAlias = tuple[int, ...]
 """A distribution in units of 1 / N: integers of sum N."""
@@ -71,20 +75,23 @@ def near(center: Masses, radius: int) -> Iterator[Masses]:
 
 
 def near_size(n_symbols: int, radius: int) -> int:
-    """The most distributions that `near` has, for any center: p symbols gain s units and the others lose s."""
+    """The most that `near` has, for any center: p symbols gain s units and the others lose s; capped."""
     size = 1
     for units in range(1, radius + 1):
-        for gaining in range(1, n_symbols):
+        for gaining in range(1, min(units, n_symbols - 1) + 1):
             losing = n_symbols - gaining
-            ways = math.comb(units - 1, gaining - 1) * math.comb(units + losing - 1, losing - 1)
-            size += math.comb(n_symbols, gaining) * ways
+            ways = math.comb(units - 1, gaining - 1) * capped_binomial(units + losing - 1, losing - 1, FAR_BEYOND)
+            size += capped_binomial(n_symbols, gaining, FAR_BEYOND) * ways
+        if size > FAR_BEYOND:
+            break
     return size
 
 
 def refuse_beyond(size: int, limit: int, what: str, instead: str) -> None:
     """Refuse a cover that is too large to enumerate, before it is: a BudgetError that says what to do instead."""
     if size > limit:
-        count = str(size) if size < 10**9 else f"about 10**{math.log10(size):.0f}"
+        about = "about" if size < FAR_BEYOND else "more than"
+        count = str(size) if size < 10**9 else f"{about} 10**{math.log10(min(size, FAR_BEYOND)):.0f}"
         raise BudgetError(f"{what} has {count} members (limit {limit}); {instead}")
 
 

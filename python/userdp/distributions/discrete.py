@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from userdp.distributions.covers import (
     LARGEST_LINE,
+    LARGEST_WHOLE,
     DistributionEstimator,
     Masses,
     Selections,
@@ -45,6 +46,9 @@ DISCRETE_METHODS = ("auto", "joint", "coarse-to-fine", "symbols")
 
 class DiscreteSelections(Selections, Protocol):
     """A way to learn a distribution on symbols."""
+
+    size: int
+    """Candidates of the largest selection, or of all that are held at once."""
 
     def probabilities(self, outcome: Any) -> Floats:
         """The distribution that an outcome stands for."""
@@ -158,6 +162,8 @@ class SymbolBySymbol:
         self.alpha = min(2 * alpha / n_symbols, alpha)
         self.unit = grid_of(2, self.alpha)
         refuse_beyond(self.unit + 1, LARGEST_LINE, "the cover of a probability", "use a larger alpha")
+        self.size = n_symbols * (self.unit + 1)
+        refuse_beyond(self.size, LARGEST_WHOLE, "the list of covers", "use a larger alpha or fewer symbols")
         self.shares = {f"symbol {z}": Fraction(1) for z in range(n_symbols)}
 
     def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
@@ -429,7 +435,7 @@ class _JointProduct:
     def __init__(self, k: int, d: int, alpha: Fraction) -> None:
         self.k, self.d, self.alpha = k, d, alpha
         self.unit = grid_of(k, alpha / d)
-        self.size: int = grid_size(self.unit, k) ** d
+        self.size = counted((grid_size(self.unit, k), d))
         self.shares: Mapping[str, Fraction] = {"selection": Fraction(1)}
 
     def program(self, budget: Parts, columns: list[Symbols]) -> AdaptiveMechanism:
@@ -469,6 +475,7 @@ class _Columns:
 
     def __init__(self, each: DiscreteSelections, d: int) -> None:
         self.each, self.d = each, d
+        refuse_beyond(d * each.size, LARGEST_WHOLE, "the list of covers", "use a larger alpha or fewer columns")
         self.shares: Mapping[str, Fraction] = {
             f"column {j}, {part}": share for j in range(d) for part, share in each.shares.items()
         }

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import check_count, open_unit_interval, parse_delta, parse_positive, short_repr
+from userdp.exact.numbers import (
+    check_count,
+    open_unit_interval,
+    parse_delta,
+    parse_positive,
+    short_repr,
+    within_floats,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -84,7 +91,11 @@ def count(default: Any = MISSING, *, least: int = 1, most: int | None = None, do
 def positive_number(default: Any = MISSING, *, doc: str) -> Any:
     """A number above 0; None too where that is the default."""
     kind = "float, optional" if default is None else "float"
-    return parameter(default, check=or_none(parse_positive) if default is None else parse_positive, kind=kind, doc=doc)
+    return parameter(default, check=or_none(_positive) if default is None else _positive, kind=kind, doc=doc)
+
+
+def _positive(value: Any, name: str) -> None:
+    within_floats(parse_positive(value, name), name)
 
 
 def open_unit(default: Any = MISSING, *, doc: str) -> Any:

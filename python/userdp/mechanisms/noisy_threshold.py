@@ -66,5 +66,6 @@ def tail_at_most(noise: Noise, least: int) -> Fraction:
     # (x - 1) / sigma from below and from above, in units of 2^-BITS.
     low = (least - 1) * inverse.low << BITS >> inverse.places
     high = -(-((least - 1) * inverse.high << BITS) >> inverse.places)
-    above = _normal().below(-high, -low)[1]
+    # Phi(-x) is at most e^(-x^2 / 2) / 2, and that below a unit where x^2 is 7/5 of the bits.
+    above = 1 if 5 * low * low >= 7 * BITS << 2 * BITS else _normal().below(-high, -low)[1]
     return min(Fraction(1), Fraction(above, 1 << BITS) + noise.distance)

@@ -38,6 +38,8 @@ SMALL = 384
 LARGE = Fraction(1, 2**12)
 """From such a probability on it is counted that new keys are hidden on one side only."""
 STEPS_PER_WIDTH = 4
+MOST_STEPS = 2**11
+"""Of the first round's loss; only where one round's noise is more than fifty times as wide are there so many."""
 NARROW = 2**-10
 """Steps of loss for such widths are taken from a finer grid."""
 VAST = 2**14
@@ -265,9 +267,12 @@ class _Steps:
         self._second, self._level, self._least = second, level, floor * NEGLIGIBLE
         widths = [math.sqrt(float(one.mu2(Fraction(0)))) for one in (first, second)]
         # Up to rounding the powers of a number: levels and their inverses.
-        unit = 2**20 if min(widths) > NARROW else 2**52
-        step = 1 + Fraction(max(1, round(min(widths) / STEPS_PER_WIDTH * unit)), unit)
-        count = math.ceil((WIDTHS * widths[0] + widths[0] ** 2) / math.log1p(step - 1))
+        # Coarser steps are worse and as true.
+        reach = WIDTHS * widths[0] + widths[0] ** 2
+        fine = max(min(widths) / STEPS_PER_WIDTH, reach / MOST_STEPS)
+        unit = 2**20 if fine > NARROW / STEPS_PER_WIDTH else 2**52
+        step = 1 + Fraction(max(1, round(fine * unit)), unit)
+        count = math.ceil(reach / math.log1p(step - 1))
         self._powers = [Fraction(1)]
         for _ in range(count):
             self._powers.append(_down(self._powers[-1] * step))

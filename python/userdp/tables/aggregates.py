@@ -199,6 +199,8 @@ def sum(column: Any, *, max_total: float | tuple[float, float]) -> Sum:
     if not low < high or not (pair or high > 0):
         wanted = "a pair (low, high) with low < high" if pair else "positive"
         raise ValueError(f"max_total must be {wanted}; got {short_repr(max_total)}")
+    if max(abs(low), abs(high)) > 2**300:
+        raise ValueError(f"max_total must be at most 2**300 from 0; got {short_repr(max_total)}")
     return Sum(column, low if pair else None, high)
 
 

@@ -339,7 +339,7 @@ MEAN = Task(
     question="the mean of users' records",
     measure="the root mean square of the L2 error",
     parameters=(
-        Parameter("dimension", "columns", counts_from(1), 1),
+        Parameter("dimension", "columns", counts_from(1, 2**24), 1),
         Parameter("max_norm", "the largest norm of a record", positive, 1.0),
         Parameter("norm", "'l2', or 'max' where max_norm bounds each column", choice("l2", "max"), "l2"),
         Parameter("user_std", "a promise: how far users' means are from their mean", positive, None),
