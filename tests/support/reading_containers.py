@@ -406,6 +406,9 @@ def _masked() -> Iterator[Column]:
     }
     for name, (array, own) in arrays.items():
         yield Column("dict", f"masked {name}", list(own), _dict(np.ma.array(array, mask=mask)))
+        # A column of a table with a mask: neither lies in one piece.
+        table = np.ma.array(np.stack([array, array], axis=1), mask=np.stack([mask, mask], axis=1))
+        yield Column("dict", f"masked {name}, strided", list(own), _dict(table[:, 0]))
 
 
 # --- pyarrow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -242,3 +243,26 @@ def test_the_types_of_a_frame_are_asked_of_no_value() -> None:
     assert read_grid(numbers, "X").block is not None
     assert read_grid(numbers.astype({"y": float}), "X").block is None
     same(read_grid(numbers.astype({"y": float}), "X").numbers().ravel(), [1, 3, 2, 4])
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "strided": lambda table: np.repeat(np.repeat(table, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda table: table[::-1, ::-1].copy()[::-1, ::-1],
+    "big-endian": lambda table: table.astype(table.dtype.newbyteorder(">")),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u8", "?"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_mask_fails_by_what_it_hides(layout: str, dtype: str) -> None:
+    numbers = np.random.default_rng(0).integers(0, 2, size=(6, 3)).astype(dtype)
+    table = LAYOUTS[layout](numbers)
+    masks = [np.zeros((6, 3), dtype=bool), np.eye(6, 3, dtype=bool), np.ones((6, 3), dtype=bool)]
+    for mask in (np.ma.nomask, *masks, *map(LAYOUTS["strided"], masks), *map(np.asfortranarray, masks)):
+        masked = np.ma.array(table, mask=mask)
+        for held in (masked, masked[:, :1], masked[::2]):
+            found = read_grid(held, "X")
+            wanted = np.where(np.ma.getmaskarray(held), np.nan, np.asarray(held.data, dtype=float))
+            same(found.numbers(), wanted.tolist())

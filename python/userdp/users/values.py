@@ -450,7 +450,7 @@ def of_array(values: Array, family: Family | None = None, *, missing: Mask | Non
 
 
 def _typed(values: Array, missing: Mask | None) -> _core.Column:
-    kind = values.dtype.kind
+    kind, missing = values.dtype.kind, _mask(missing)
     if kind == "b":
         return _core.Column.bools(np.ascontiguousarray(values), missing)
     if kind == "u" and values.dtype.itemsize == 8:
@@ -465,6 +465,11 @@ def _typed(values: Array, missing: Mask | None) -> _core.Column:
         native = _as(values, values.dtype.newbyteorder("="))
         return _core.Column.times(native.view(np.int64), unit, count, missing)
     return _core.Column.unreadable(len(values))
+
+
+def _mask(missing: Mask | None) -> Mask | None:
+    """A mask as the core takes it: a column's lies apart in a table's."""
+    return None if missing is None else np.ascontiguousarray(missing, dtype=np.bool_)
 
 
 def _as(values: Array, dtype: Any) -> Any:
@@ -500,7 +505,7 @@ def gone(count: int, dtype: str = "null", family: Family | None = "null") -> Col
 
 
 def _coded(codes: Array, of: _core.Column, missing: Mask | None = None) -> _core.Column:
-    return _core.Column.coded(_as(codes, np.int64), of, missing)
+    return _core.Column.coded(_as(codes, np.int64), of, _mask(missing))
 
 
 # --- pandas: no type is declared, since concatenations and readers change every one
