@@ -244,20 +244,21 @@ def guess_coins(
         if guess is None:
             pair, guess = _trained(counted, pairs, question, training, coins, lambda done: show(done, training + draws))
             counted.require_an_answer()
+        asked = _Counted(counted)
         sides = guess.sides if isinstance(guess, Event) else 2
         margin = sides * question.delta
         counts = [0, 0, 0]
         done = 0
         while done < draws:
             tossed = coins.integers(0, 2, size=min(BATCH, draws - done)).tolist()
-            for coin, output in zip(tossed, counted([pair[1 - coin] for coin in tossed]), strict=True):
+            for coin, output in zip(tossed, asked([pair[1 - coin] for coin in tossed]), strict=True):
                 guessed = guess(output)
                 counts[2 if guessed is None else int(guessed != bool(coin))] += 1
             done += len(tossed)
             show(training + done, training + draws)
             if claim_refuted("anytime", Counts(*counts), question.level, alphas[0], margin):
                 break
-    counted.require_an_answer()
+    asked.require_an_answer(f" on this pair: first {short_repr(pair[0]())}, second {short_repr(pair[1]())}")
     found = Counts(*counts)
     parts = [
         Guesses(
@@ -292,20 +293,22 @@ class _Counted:
 
     def __init__(self, run: Draws) -> None:
         self.runs, self.raised = 0, 0
-        self._run = run
+        self._run, self._errors = run, dict[Raised, Raised]()
 
     def __call__(self, datasets: Sequence[Callable[[], Any]]) -> Iterator[Any]:
         for output in self._run(datasets):
             self.runs += 1
             if isinstance(output, Raised):
-                self.raised, self._last = self.raised + 1, output
+                self.raised += 1
+                self._errors.setdefault(output, output)
             yield output
 
-    def require_an_answer(self) -> None:
-        """Refuse a mechanism that only raised: it was called in a wrong way, and nothing is known of its answers."""
-        if self.raised == self.runs:
+    def require_an_answer(self, where: str = "") -> None:
+        """Refuse a mechanism that only raised, one error: it was called in a wrong way, and its answers are unknown."""
+        if self.raised == self.runs and len(self._errors) == 1:
+            (error,) = self._errors
             raise ValueError(
-                f"the mechanism raises in all of {self.runs:,} runs, {self._last.text}; is it meant "
+                f"the mechanism raises in all of {self.runs:,} runs{where}, {error.text}; is it meant "
                 "for these datasets, and for rng=?"
             )
 
@@ -371,10 +374,18 @@ def _trained(
             found[pair] = learn_event(*samples[pair], claim, delta)
             if not found[pair].growth:  # no violation is in sight: a bound at least
                 found[pair] = _weaker(samples[pair], delta)
+            outputs = set(map(_told, samples[pair][0] + samples[pair][1]))
+            if len(outputs) == 1 and None not in outputs:  # nothing but one error: any other pair says more
+                found[pair] = replace(found[pair], growth=-math.inf)
         left.sort(key=lambda pair: found[pair].growth, reverse=True)
         if place < rounds - 1:
             left = left[: (len(left) + 1) // 2]
     return pairs[left[0]], found[left[0]]
+
+
+def _told(output: Any) -> str | None:
+    """The error of a run that raised."""
+    return output.error if isinstance(output, Raised) else None
 
 
 def _weaker(samples: tuple[list[Any], list[Any]], delta: float) -> Event:
@@ -425,12 +436,19 @@ class _One:
             self._made = _generator(self._rng, None)
         try:
             return self._mechanism(given) if self._rng is None else self._mechanism(given, self._made)
-        except Exception as error:
-            return Raised(type(error).__name__, traceback.format_exception_only(error)[0].strip()[:200])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also what ends a program or a task: whoever waits for an answer sees it
+            return Raised(_name(type(error)), traceback.format_exception_only(error)[0].strip()[:200])
 
     def many(self, datasets: Sequence[Callable[[], Any]]) -> list[Any]:
         seed_libraries(self._home)
         return list(map(self, datasets))
+
+
+def _name(kind: type) -> str:
+    """The name of a class, with its module's where it is not built in: others may have it, too."""
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _generator(rng: Generator | None, seed: int | None) -> Any:
