@@ -246,9 +246,7 @@ def test_runs_that_raise_are_counted(share: float, event: Any) -> None:
     mechanism = sometimes(share)
     options: dict[str, Any] = {"epsilon": 1, "rng": "random", "random_state": 3, "draws": 600, "training": 600}
     if share == 1:
-        with pytest.raises(
-            ValueError, match="raises in all of 600 runs.*, OverflowError: a sum of 1e400"
-        ):
+        with pytest.raises(ValueError, match=r"raises in all of 600 runs.*, OverflowError: a sum of 1e400"):
             audit_samples(mechanism, [PAIR], event=event, **options)
         assert mechanism.runs == [0, 600]
         return
