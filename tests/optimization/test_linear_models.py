@@ -145,11 +145,9 @@ def test_private_values_raise_nothing_and_show_nothing(model: Any) -> None:
         "privacy_",
         "is_private_",
         "public_seed_",
-        "converged_",
-        "noise_ratio_",
     }
     # What the default solver knows of a fit, all of it from what was released.
-    known = {"coef_", "intercept_", "clipping_", "looks_", "refused_", "notes_"}
+    known = {"coef_", "intercept_", "converged_", "noise_ratio_", "clipping_", "looks_", "refused_", "notes_"}
     known |= (
         {"outside_", "outside_deviation_"} if model is CLASSIFIER else {"coef_noise_", "estimates_", "residual_std_"}
     )

@@ -26,6 +26,8 @@ from userdp.optimization import (
     ClippedGradientDescent,
     L2Ball,
     LogisticLoss,
+    PhasedERM,
+    SmoothedHingeLoss,
     UserLevelLogisticRegression,
     WinsorizedGradientDescent,
 )
@@ -483,3 +485,67 @@ def test_rows_without_a_class_make_a_constant_model_that_says_so() -> None:
     assert any("the model is a constant" in note for note in fitted.notes_)
     assert np.abs(fitted.coef_).max() < 1e-9
     assert not fitted.converged_
+
+
+def test_users_without_rows_make_a_constant_model() -> None:
+    """Nobody who is enrolled has a row: steps would follow noise to odds of e^100."""
+    for seed in range(4):
+        model = UserLevelLogisticRegression(
+            epsilon=2, m=4, classes=(0, 1), feature_bounds=(-1, 1), enrolled=range(3000), random_state=seed
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(np.zeros((0, 2)), np.zeros(0), groups=np.zeros(0))
+        assert len(model.notes_) == 1
+        assert "the model is a constant" in model.notes_[0]
+        assert np.abs(model.coef_).max() < 1e-9
+
+
+def test_shares_of_labels_are_of_users() -> None:
+    """One row of 3,000 users is of no class, and 1,000 rows of 300 others are: nine tenths of the users, each alike."""
+    users = np.concatenate([np.arange(3000), np.repeat(np.arange(3000, 3300), 1000)])
+    y = np.concatenate([np.full(3000, 7), np.arange(300_000) % 2])
+    X = np.random.default_rng(0).uniform(-1, 1, size=(len(y), 1))
+    model = UserLevelLogisticRegression(epsilon=2, m=1000, feature_bounds=(-1, 1), classes=(0, 1))
+    _, said = drawn_once(model, X, y, users)
+    (warning,) = [str(w.message) for w in said if w.category is LabelsOutsideClassesWarning]
+    assert "in about 91 % of users' rows, each user counting alike" in warning
+
+
+@pytest.mark.parametrize("steps", [100, 400])
+def test_good_fits_with_steep_slopes_do_not_say_that_steps_moved(steps: int) -> None:
+    rng = np.random.default_rng(21)
+    for seed in range(4):
+        X = rng.uniform(-1, 1, size=(12_000, 2))
+        y = (rng.logistic(size=12_000) < 4 * X[:, 0]) * 1
+        model = UserLevelLogisticRegression(
+            epsilon=2, m=4, feature_bounds=(-1, 1), classes=(0, 1), n_iterations=steps, random_state=seed
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y, groups=np.repeat(np.arange(3000), 4))
+        assert not any("still moved" in note for note in model.notes_)
+        assert model.coef_[0, 0] == pytest.approx(4, abs=1.5)
+
+
+def test_steps_that_are_too_few_are_told() -> None:
+    rng = np.random.default_rng(22)
+    X = rng.uniform(-1, 1, size=(60_000, 2))
+    y = (rng.logistic(size=60_000) < 8 * X[:, 0]) * 1
+    model, said = drawn_once(
+        UserLevelLogisticRegression(epsilon=1, m=1, feature_bounds=(-1, 1), classes=(0, 1), n_iterations=10),
+        X, y, np.arange(60_000),
+    )  # fmt: skip
+    assert model.coef_[0, 0] < 6
+    assert any("still moved" in str(w.message) for w in said)
+
+
+@pytest.mark.parametrize("bounds", [(1, 2), (-2, -1), (-1, 0), (0.5, 1)])
+@pytest.mark.parametrize("loss", [LogisticLoss(), SmoothedHingeLoss(width=0.5)], ids=str)
+def test_bounds_of_targets_that_are_one_class(loss: Any, bounds: tuple[float, float]) -> None:
+    """Labels {1, 2} are all above 0, and nothing is learned from them."""
+    public: dict[str, Any] = {"loss": loss, "constraint": L2Ball(2.0), "max_norm": 1.0, "target_bounds": bounds}
+    X, y, users = people(100, 1, 0.5, 0)
+    for kind in (ClippedGradientDescent, WinsorizedGradientDescent, PhasedERM):
+        with pytest.raises(ValueError, match="target_bounds must have 0 inside"):
+            kind(epsilon=1, delta="1e-6", m=1, **public).fit(X, y + 1, groups=users)

@@ -111,7 +111,11 @@ class WinsorizedMean(UserLevelEstimator):
     True
     """
 
-    released: ClassVar[tuple[str, ...]] = ("mean_", "unmoved_")
+    released: ClassVar[tuple[str, ...]] = (
+        "mean_",
+        "unmoved_",
+        *("noise_", "worst_error_", "clipped_", "clipped_to_", "accuracy_"),  # public but for "tested"
+    )
     caps_rows: ClassVar[bool] = False
     without_rows: ClassVar[str] = "Users without rows count as the middle of the bounds."
 

@@ -75,7 +75,10 @@ class TargetClipping:
         return asdict(self)
 
     def users_at_most(self, level: float = 0.95) -> float:
-        """So many users were cut at most, with a probability of at least `level`, in (0, 1), over the noise."""
+        """What `users` is without noise, at most, with a probability of at least `level`, in (0, 1), over the noise.
+
+        More users may be cut, who lose little each.
+        """
         # One of two looks is reported because it passed: each may fail with half of what is left.
         return self._at_most((1 - open_unit_interval(level, "level")) / LOOKS)
 

@@ -277,6 +277,12 @@ class DescentEstimator(UserLevelEstimator):
         if isinstance(self, TargetEstimator):
             low, high = (finite(end, "target_bounds") for end in self._bounds())
             length(high - low, "the length of target_bounds")
+            loss = getattr(self, "loss", None)
+            if getattr(loss, "of_signs", False) and not low <= 0 < high:
+                raise ValueError(
+                    f"target_bounds must have 0 inside, low <= 0 < high: {loss} takes targets above 0 as one class and "
+                    f"all others as the other; got {short_repr(self._bounds())}"
+                )
 
     def _problem(self, n_users: int, n_features: int) -> DescentProblem:
         dimension = n_features + bool(self.fit_intercept)

@@ -50,6 +50,8 @@ TOO_MUCH = 0.15
 """The noise of not cutting, of half the range of targets, above which a warning is given before a fit."""
 LOUD = 0.5
 """The noise of predictions beside what was found, above which a warning is given after it."""
+NOISY = 2
+"""Standard deviations of the noise of a mean square residual, below which none is said."""
 UNCUT = 0.1
 """After looks that refused, the noise of predictions beside the deviation of targets above which a warning is given."""
 MOVED = 100.0
@@ -211,7 +213,7 @@ class MomentRegression:
         verdict = self.verdict(units, index, cutting)
         release, of_products = self.last(index, verdict)
         matrix, entry = release.matrix(drawn), release.sigma / math.sqrt(2)
-        squares = None
+        squares, factor = None, 1.0
         if of_products is None:
             factor = math.sqrt(float(self.moments.radius.candidates[index])) / self.farthest(units)
             products, squares = matrix[:size, size] / factor, float(matrix[size, size]) / factor**2
@@ -230,7 +232,9 @@ class MomentRegression:
         if squares is not None:
             weight = max(float(matrix[-1, -1]), 1 / WIDEST**2) if problem.fit_intercept else 1.0
             squared = float(squares - 2 * found @ products + found @ matrix @ found)
-            residual = math.sqrt(max(squared, 0.0) / weight)
+            # A quadratic form of the matrix that was released, whose noise has this deviation on a diagonal.
+            hidden = NOISY * release.sigma * (float(found @ found) + 1 / factor**2)
+            residual = math.sqrt(squared / weight) if squared > hidden else None
         line = np.zeros((n_features + 1, size))
         line[:-1, :n_features] = np.diag(1 / scale)
         shift = 0.0

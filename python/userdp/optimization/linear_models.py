@@ -330,8 +330,9 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     gradients clipped only where a released test finds that few users are longer (`clip`).
 
     A `TooFewUsersWarning`, a function of public numbers, says before the fit when noise will win, and how many users
-    would do. A `NoisyFitWarning`, a function of what was released, says so after it; a `LabelsOutsideClassesWarning`
-    where more than 2 % of the labels are surely of neither class. No intervals for coefficients are offered.
+    would do. With the default solver a `NoisyFitWarning`, a function of what was released, says so after it, and a
+    `LabelsOutsideClassesWarning` that surely more than 2 % of users' labels, each user counting alike, are of neither
+    class; the other solvers say neither. No intervals for coefficients are offered.
 
     References
     ----------
@@ -374,7 +375,16 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     @property
     def released(self) -> tuple[str, ...]:  # type: ignore[override]
         """The fitted attributes that are outputs of the mechanism: more of them with the default solver."""
-        of_steps = ("outside_", "outside_deviation_", "clipping_", "looks_", "refused_", "notes_")
+        of_steps = (
+            "converged_",
+            "noise_ratio_",
+            "outside_",
+            "outside_deviation_",
+            "clipping_",
+            "looks_",
+            "refused_",
+            "notes_",
+        )
         return super().released if self.solver in DESCENTS else (*super().released, *of_steps)
 
     def _check_parameters(self) -> None:
@@ -401,8 +411,9 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         super().fit(X, y, groups)
         if getattr(self, "outside_", 0.0) > OUTSIDE + OUTSIDE_DEVIATIONS * getattr(self, "outside_deviation_", 0.0):
             warn(
-                f"about {100 * min(self.outside_, 1.0):.0f} % of the rows have labels that are neither of "
-                f"classes={short_repr(self.classes)}, and do not count: see how labels are written",
+                f"labels are neither of classes={short_repr(self.classes)} in about "
+                f"{100 * min(self.outside_, 1.0):.0f} % of users' rows, each user counting alike, and do not count: "
+                "see how labels are written",
                 LabelsOutsideClassesWarning,
             )
         return self
@@ -462,7 +473,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         The standard deviation of the noise of each coefficient, the intercept last, in units of the data; infinite
         where it is not known.
     residual_std_ : float or None
-        The root mean square residual in units of targets, with noise; None where targets were cut.
+        The root mean square residual in units of targets, with noise; None where targets were cut, and where it is
+        below two standard deviations of its noise.
     estimates_ : CoefficientNoise
         What `coef_interval` is made of.
     notes_ : tuple of str
@@ -473,12 +485,12 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     Notes
     -----
     The default releases the second moments of features and targets, in units of the spread of features that are found
-    first, and solves the normal equations with a ridge as large as the noise. It is a line fitted to all users, of whom
-    those with extreme features count less: rows far out in a feature count less, and so do a few users with the largest
-    second moments. Targets do not weigh. They are cut only where a released test says that so few users are beyond the
-    cut that they are worth less than the noise for the whole range (`clip`). Where targets are linear in features in
-    expectation, weights by features change nothing of what is estimated. The other solvers take the square of the
-    residual up to the width of `target_bounds` and a line beyond it.
+    first, and solves the normal equations, with a ridge as large as the noise where `noise_ratio_` is above 1/4. It is
+    a line fitted to all users, of whom those with extreme features count less: rows far out in a feature count less,
+    and so do a few users with the largest second moments. Targets do not weigh. They are cut only where a released test
+    says that so few users are beyond the cut that they are worth less than the noise for the whole range (`clip`).
+    Where targets are linear in features in expectation, weights by features change nothing of what is estimated. The
+    other solvers take the square of the residual up to the width of `target_bounds` and a line beyond it.
 
     Neighbors are datasets that differ in all the records of one user. What is spent on what is in `privacy_`;
     sensitivities and proofs: docs/proofs/moments.md for the default, docs/proofs/descent.md for the others.
@@ -513,7 +525,7 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         ["auto", "moments", *DESCENTS],
         doc="""
         "auto" is "moments": centers and scales of all columns, then their second moments with noise, and ridge
-        regression with a ridge as large as the noise. "clipped", "winsorized" and "phased" are the descents
+        regression, with a ridge where noise is large. "clipped", "winsorized" and "phased" are the descents
         `ClippedGradientDescent`, `WinsorizedGradientDescent` and `PhasedERM` in units of the bounds, by their public
         defaults.
         """,
@@ -537,7 +549,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     @property
     def released(self) -> tuple[str, ...]:  # type: ignore[override]
         """The fitted attributes that are outputs of the mechanism: more of them with the default solver."""
-        of_noise = ("residual_std_", "coef_noise_", "estimates_", "clipping_", "looks_", "refused_", "notes_")
+        of_targets = ("residual_std_", "clipping_", "looks_", "refused_", "notes_")
+        of_noise = ("coef_noise_", "estimates_", "converged_", "noise_ratio_", *of_targets)
         return super().released if self.solver in DESCENTS else (*super().released, *of_noise)
 
     def _check_parameters(self) -> None:
@@ -612,7 +625,10 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         lines = ["These users' least squares line, users with extreme features weighted less."]
         if self.clipping_ is not None:
             most = math.ceil(self.clipping_.users_at_most(0.95))
-            lines.append(f"Targets were cut: of at most {most} of {self.n_users_} users (95 %).")
+            lines.append(
+                f"Targets were cut, by no more than if {most} of {self.n_users_} users had lost a whole length (95 %): "
+                "who loses less counts as less."
+            )
         elif self.refused_:
             lines.append("Targets were not cut: too many users are far out. Noise is for the whole range.")
         else:

@@ -45,6 +45,8 @@ class LinearLoss(Loss):
     """A loss phi(<theta, x>, y) of a linear prediction: its gradient is phi'(<theta, x>, y) x."""
 
     kind: ClassVar[str]
+    of_signs: ClassVar[bool] = False
+    """Whether targets are two classes, by whether they are above 0."""
     """Its name in the core, which computes the gradients."""
 
     parameter: float = 1.0
@@ -84,6 +86,7 @@ class LogisticLoss(LinearLoss):
     """
 
     kind: ClassVar[str] = "logistic"
+    of_signs: ClassVar[bool] = True
     steepest = 1.0
     most_curved = 0.25
 
@@ -109,6 +112,7 @@ class SmoothedHingeLoss(LinearLoss):
     """
 
     kind: ClassVar[str] = "hinge"
+    of_signs: ClassVar[bool] = True
     steepest = 1.0
 
     def __init__(self, width: float = 0.5) -> None:

@@ -77,6 +77,8 @@ BALL = 40.0
 """No iterate is longer in whitened units."""
 NOTHING = 4
 """Standard deviations of a noisy share of rows below which it is none."""
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
+WEIGHTS /= WEIGHTS.sum()
 SETTLED = 0.03
 """Of its length, by which the mean of the last quarter of the steps may be away from that of the quarter before."""
 RESTLESS = 1.5
@@ -303,15 +305,13 @@ class PreconditionedRegression:
         phase = self.last(longest, verdict)
         points = descent.walk(phase, lambda done, _: last[done])
         _, outside, deviation = self.classes(classes)
-        # Where hardly any row has a class there is nothing that steps could find.
-        nothing = 1 - outside < NOTHING * deviation
-        beta = descent.whitening @ (descent.start if nothing else descent.theta)
+        # Where hardly any row has a class, or one of them, there is nothing that steps could find.
+        rare = self._rare(*self.classes(classes))
+        beta = descent.whitening @ (descent.start if rare else descent.theta)
         matrix = self.moments.matrix(moments)[0]
         coefficients, intercept = self.search.line(units, matrix, beta)
-        settled = descent.settled(points, phase)
-        notes = [*self._rare(*self.classes(classes)), *descent.drowned(phase, matrix)]
-        notes += self.search.notes(units, self.search.unsure(units, matrix))
-        if not settled:
+        notes = rare or [*descent.drowned(phase, matrix), *self.search.notes(units, self.search.unsure(units, matrix))]
+        if not rare and not descent.settled(points, phase):
             notes.append(
                 f"the last of {self.rounds} steps still moved: coefficients are not those of least loss. Rare classes "
                 "with strong features need a larger n_iterations; rows far out in a feature may need other bounds"
@@ -337,7 +337,7 @@ class PreconditionedRegression:
             return []
         return [
             f"the rarer class is hardly known to be there: at most about {rarer * n:.3g} of {n} users are "
-            "in it, which noise hides. Nearly the same probability is predicted for all"
+            "in it, which noise hides: the model is a constant"
         ]
 
 
@@ -356,7 +356,7 @@ class _Descent:
         self.theta = self.start
         self.variance = self.share * (1 - self.share) if problem.fit_intercept else 1 / 4
         self._regularizer = self.whitening.T @ regularizer(problem, plan.search.units(units)[1]) @ self.whitening
-        self._features = problem.n_features
+        self._features, self._intercept = problem.n_features, problem.fit_intercept
 
     def noise(self, phase: Phase) -> float:
         """The root mean square length of the noise of the mean of all gradients."""
@@ -383,14 +383,23 @@ class _Descent:
         self.theta = np.mean(points[phase.rounds // 2 :], axis=0)
         return np.array(points)
 
+    def curvature(self) -> float:
+        """About the least of the mean loss at theta, or half of that at the start: log odds as if they were normal."""
+        middle = float((self.whitening @ self.theta)[-1]) if self._intercept else 0.0
+        spread = math.sqrt(max(float(self.theta @ self.theta) - middle**2, 0.0))
+        odds = middle + spread * NODES
+        slope = WEIGHTS / (2 + np.exp(odds) + np.exp(-odds))
+        return min(self.variance / 2, float(slope.sum()), float(slope @ NODES**2))
+
     def settled(self, points: Floats, phase: Phase) -> bool:
         """Whether the last quarter of the steps has moved no more than noise would, and none of them leapt."""
         noise = phase.spread * math.sqrt(len(self.theta))
         quarter = max(1, phase.rounds // 4)
         before = points[max(0, len(points) - 2 * quarter) : max(1, len(points) - quarter)].mean(axis=0)
         last = points[-quarter:].mean(axis=0)
-        # Means of T / 4 noisy gradients over the curvature, of which half may be left.
-        by_noise = noise * math.sqrt(8 / phase.rounds) / (self.variance / 2 + self.ridge(phase))
+        # Means of T / 4 noisy gradients over the curvature, and no more than a walk of such steps would make of them.
+        by_curvature = noise * math.sqrt(8 / phase.rounds) / (self.curvature() + self.ridge(phase))
+        by_noise = min(by_curvature, self.size(phase) * noise * math.sqrt(2 * quarter / 3))
         enough = SETTLED * float(np.linalg.norm(last - self.start))
         leaps = np.diff(points[len(points) // 2 :], axis=0)
         leap = math.sqrt(float(np.mean(np.sum(leaps**2, axis=1)))) if len(leaps) else 0.0
