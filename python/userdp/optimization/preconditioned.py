@@ -305,17 +305,19 @@ class PreconditionedRegression:
         phase = self.last(longest, verdict)
         points = descent.walk(phase, lambda done, _: last[done])
         _, outside, deviation = self.classes(classes)
-        # Where hardly any row has a class, or one of them, there is nothing that steps could find.
-        rare = self._rare(*self.classes(classes))
-        beta = descent.whitening @ (descent.start if rare else descent.theta)
-        matrix = self.moments.matrix(moments)[0]
+        # Where hardly any row has a class, or hardly any user rows, there is nothing that steps could find.
+        matrix, spread = self.moments.matrix(moments)
+        nothing = 1 - outside < NOTHING * deviation
+        if self.problem.fit_intercept:
+            nothing = nothing or matrix[-1, -1] < NOTHING * spread
+        beta = descent.whitening @ (descent.start if nothing else descent.theta)
         coefficients, intercept = self.search.line(units, matrix, beta)
-        notes = rare or [*descent.drowned(phase, matrix), *self.search.notes(units, self.search.unsure(units, matrix))]
-        if not rare and not descent.settled(points, phase):
-            notes.append(
-                f"the last of {self.rounds} steps still moved: coefficients are not those of least loss. Rare classes "
-                "with strong features need a larger n_iterations; rows far out in a feature may need other bounds"
-            )
+        if nothing:
+            notes = ["hardly any row has a label of the two classes: the model is a constant"]
+        else:
+            notes = [*self._rare(*self.classes(classes)), *descent.drowned(phase, matrix)]
+            notes += self.search.notes(units, self.search.unsure(units, matrix))
+            notes += descent.restless(points, phase)
         return LogisticFit(
             coefficients,
             intercept,
@@ -330,14 +332,12 @@ class PreconditionedRegression:
         )
 
     def _rare(self, share: float, outside: float, noise: float) -> list[str]:
-        if 1 - outside < NOTHING * noise:
-            return ["hardly any row has a label of the two classes: the model is a constant"]
         rarer, n = min(share, 1 - share) * min(1 - outside, 1.0), self.problem.n_users
         if rarer * n >= self.worth and rarer > 2 * noise / max(1 - outside, 4 * noise):
             return []
         return [
             f"the rarer class is hardly known to be there: at most about {rarer * n:.3g} of {n} users are "
-            "in it, which noise hides: the model is a constant"
+            "in it, which noise hides"
         ]
 
 
@@ -391,8 +391,8 @@ class _Descent:
         slope = WEIGHTS / (2 + np.exp(odds) + np.exp(-odds))
         return min(self.variance / 2, float(slope.sum()), float(slope @ NODES**2))
 
-    def settled(self, points: Floats, phase: Phase) -> bool:
-        """Whether the last quarter of the steps has moved no more than noise would, and none of them leapt."""
+    def restless(self, points: Floats, phase: Phase) -> list[str]:
+        """That the last quarter of the steps has moved more than noise would, or that they leapt."""
         noise = phase.spread * math.sqrt(len(self.theta))
         quarter = max(1, phase.rounds // 4)
         before = points[max(0, len(points) - 2 * quarter) : max(1, len(points) - quarter)].mean(axis=0)
@@ -404,7 +404,12 @@ class _Descent:
         leaps = np.diff(points[len(points) // 2 :], axis=0)
         leap = math.sqrt(float(np.mean(np.sum(leaps**2, axis=1)))) if len(leaps) else 0.0
         moved = float(np.linalg.norm(last - before))
-        return moved <= max(1.5 * by_noise, enough) and leap <= RESTLESS * max(self.size(phase) * noise, enough)
+        if moved <= max(1.5 * by_noise, enough) and leap <= RESTLESS * max(self.size(phase) * noise, enough):
+            return []
+        return [
+            f"the last of {phase.rounds} steps still moved: coefficients are not those of least loss. Rare classes "
+            "with strong features need a larger n_iterations; rows far out in a feature may need other bounds"
+        ]
 
     def drowned(self, phase: Phase, matrix: Floats) -> list[str]:
         """That the noise of log odds is about as large as what features make of them."""
