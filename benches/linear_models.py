@@ -61,7 +61,8 @@ def scores(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", TooFewUsersWarning)
             model.fit(X, y, groups=np.repeat(np.arange(users), ROWS))
-        warned = "".join(str(w.message).split("about ")[1].split(" users")[0] for w in caught)
+        too_few = (str(w.message) for w in caught if issubclass(w.category, TooFewUsersWarning))
+        warned = "".join(text.split("about ")[1].split(" users")[0] for text in too_few)
         X, y, best = drawn(20_000, 1, columns, rng, labels)
         found.append(model.score(X, y) - (float(np.mean(best == (y > 0))) if labels else 0.0))
     return found, warned

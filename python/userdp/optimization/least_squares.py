@@ -243,6 +243,7 @@ class MomentRegression:
             line[-1] = [*(-center[:n_features] / scale), 1.0]
         unsure = self.search.unsure(units, matrix)
         notes = [*self._notes(verdict, equations, squares, units, index), *self.search.notes(units, unsure)]
+        notes += self._steep(slopes, equations.estimates(line, np.zeros(len(line)), 1.0, None).deviations, unsure)
         return LinearFit(slopes, intercept + shift, equations, line, shift, unsure, verdict, residual, tuple(notes))
 
     def _notes(
@@ -269,6 +270,19 @@ class MomentRegression:
                     f"range of targets, where {found:.2g} was found: tighter target_bounds help, or compare with "
                     "clip='never'"
                 )
+
+    def _steep(self, slopes: Floats, noise: Floats, said: npt.NDArray[np.bool_]) -> Iterator[str]:
+        """What is to be said of columns whose rows far out are predicted by noise, however many these are."""
+        # In units of bounds and targets a slope of 1 leads from the middle of the targets' range to its end.
+        known = np.isfinite(noise[:-1])
+        size = np.where(known, noise[:-1], np.abs(slopes))
+        for column in np.flatnonzero((size > 1) & ~said):
+            what = "noise in the coefficient" if known[column] else "the coefficient, of unknown noise,"
+            yield (
+                f"{what} of column {column} of X moves predictions by up to {size[column]:.2g} times half the range of "
+                "targets within its bounds: rows far from most may be predicted wrongly; tighter bounds, or leaving it "
+                "out, help"
+            )
 
 
 @dataclass(frozen=True)
