@@ -1,10 +1,11 @@
-"""Proofs beside lower bounds: for the very problem that is planned no proof is below its bound, whatever is promised."""
+"""Proofs beside lower bounds: for the very problem that is planned no proof is below its bound, with any promise."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import random
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -87,10 +88,8 @@ def proofs(problem: Problem) -> dict[str, int]:
     found = {}
     for method in TASKS[problem.task].methods:
         if method.proved is not None and method.protects == "user":
-            try:
+            with suppress(NotPlanned, BudgetError):
                 found[method.name] = max(2, method.proved(problem))
-            except (NotPlanned, BudgetError):
-                pass
     return found
 
 
@@ -258,7 +257,7 @@ def test_parameters_that_no_bound_knows_are_decided_one_by_one() -> None:
 def test_classes_have_hypotheses_for_their_dimension() -> None:
     given: dict[str, Any] = {"m": 1, "epsilon": 1, "alpha": 0.1, "n_hypotheses": 8}
     assert plan("agnostic", vc_dimension=3, **given).least is not None
-    with pytest.raises(ValueError, match="vc_dimension must be at most log2 n_hypotheses, here 3, .*; got 20"):
+    with pytest.raises(ValueError, match=r"vc_dimension must be at most log2 n_hypotheses, here 3, .*; got 20"):
         plan("agnostic", vc_dimension=20, **given)
 
 

@@ -125,7 +125,7 @@ class Method:
     needs: Callable[[Problem], str] = lambda problem: "nothing"
     """What somebody must vouch for, for it to run well."""
     rests: Callable[[Problem], str] = lambda problem: "nothing"
-    """What its number rests on where it needs nothing: it runs as well if that is false, but the number does not hold."""
+    """What its number rests on where it needs nothing: if that is false it runs as well, but with another accuracy."""
     kept: Callable[[Problem], bool] = lambda problem: True
     """Whether what it needs has been promised: what has not is shown, and not recommended."""
     row: str = ""

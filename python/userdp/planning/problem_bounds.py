@@ -24,7 +24,7 @@ REGRESSIONS = {LOGISTIC.name: "logistic", LINEAR.name: "linear"}
 HARD_ANYWAY = ("homogeneous", "eta", "smoothness")
 """What is promised or chosen by these, the hard distributions have: records of one distribution, noise of labels of any
 share, and losses that are linear. What any other parameter that bounds do not know promises, they may break."""
-NEAR = "all estimates of the mean of all users in the ball (or cube) whose means are within user_std of it in root mean square"
+NEAR = "all estimates of the mean of users in the ball (or cube) whose means are within user_std of it (in RMS)"
 
 
 @lru_cache(maxsize=1024)
