@@ -224,3 +224,11 @@ def test_users_of_few_values_do_not_all_differ() -> None:
     for each in said:
         assert "users of all 2 kinds, as many of each: it decides for at most 1 kind of users" in each
         assert "who all differ" not in each
+
+
+@pytest.mark.parametrize("bad", ["7", None, float("nan"), 5.0, True])
+def test_a_number_of_users_is_an_integer(bad: Any) -> None:
+    private, _ = told(DelStab, SYMMETRIC, epsilon=8, delta="0.01")
+    for ask in (private.plan, private.is_sure_to_refuse, private.certified_distance):
+        with pytest.raises(TypeError, match="n_users must be an int >= 0"):
+            ask(bad)

@@ -51,6 +51,7 @@ from userdp.exact.numbers import (
     Epsilon,
     LogRatio,
     PrivacyLevel,
+    check_count,
     parse_delta,
     parse_exact,
     parse_level,
@@ -593,6 +594,7 @@ class DelStab:
         )
 
     def _choice(self, n_users: int) -> EngineChoice:
+        n_users = check_count(n_users, "n_users", 0)
         if n_users < self.deletions:
             raise ValueError(
                 f"dataset has n_users={n_users}; at this epsilon and delta {self.deletions} users are left out, so at "

@@ -375,7 +375,8 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
 
     Examples
     --------
-    An item-level answer about 20 items, each of which moves its probability by 1/22, made private for users:
+    An item-level answer about 20 items, made private for users. Its probabilities are from 1/22 to 21/22 in steps of
+    1/22, so that one item changes them by a factor of 2 at most:
 
     >>> from userdp.algorithms import AdditiveAlgorithm
     >>> share = AdditiveAlgorithm(
@@ -384,11 +385,14 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
     ...     lambda total, n: [Fraction(1 + n - total, n + 2), Fraction(1 + total, n + 2)],
     ...     statistic_range=(0, 1),
     ... )
-    >>> plan = plan_user_level(n_items=20, item_epsilon=0.05, m=3, epsilon=8, delta=0.01, beta=0.1)
+    >>> two = LogRatio(2, 1)
+    >>> plan = plan_user_level(n_items=20, item_epsilon=two, m=3, epsilon=8, delta=0.01, beta=0.1)
+    >>> plan.n_users
+    101
     >>> private = user_level_algorithm(share, plan)
     >>> private.deletions == plan.deletions, private.outputs
     (True, ('no', 'yes', BOTTOM))
-    >>> users = [(0, 1, 1)] * 12  # a plan is about usefulness: fewer users may do, and cannot harm
+    >>> users = [(0, 1, 1)] * 12  # a plan is for any users: fewer who are alike may do, and cannot harm
     >>> private.output_distribution(users, exact=True).fractions()
     [Fraction(23, 66), Fraction(43, 66), Fraction(0, 1)]
 
