@@ -272,7 +272,7 @@ def _check_sum(problem: Problem) -> None:
 
 def _is_cut(problem: Problem) -> bool:
     """Whether a user's total may be above what is counted of it."""
-    return total_of_user(problem) < problem.m * problem["max_value"]
+    return bool(total_of_user(problem) < problem.m * problem["max_value"])
 
 
 def _clipped_needs(problem: Problem) -> str:
