@@ -85,7 +85,7 @@ def test_what_is_said_when_it_is_made_holds_for_all_sizes(algorithm: Any) -> Non
 def test_the_text_says_what_would_do() -> None:
     private, (made,) = told(DelStab, SYMMETRIC, epsilon=8, delta="0.01", max_distinct_users=1)
     assert "any 5 users or more who all differ" in made
-    assert "What would do: max_distinct_users=5; an algorithm of users' data in at most 1 kinds" in made
+    assert "What would do: max_distinct_users=5; an algorithm of users' data in at most 1 kind;" in made
     users = [(place,) for place in range(5)]
     assert private.release(users) is BOTTOM
     better, said = told(DelStab, SYMMETRIC, epsilon=8, delta="0.01", max_distinct_users=5)
@@ -139,9 +139,11 @@ def test_plans_for_items_name_the_ways_without_delstab() -> None:
     private, (made,) = told(user_level_algorithm, SYMMETRIC, plan)
     assert private.is_sure_to_refuse(plan.n_users)
     assert "who all differ" in made
+    # By delta: 1000 of n items of 1e-3 each are at most 1e-6 from n = 10^6 on. No n leaves nothing of it.
     tight = plan_user_level(**(asked | {"item_delta": "1e-3"}))
-    assert (tight.one_record_users, tight.group_users) == (None, None)
-    assert "delta allows for neither" in str(tight)
+    assert tight.one_record_users == 10**6
+    assert tight.group_users is not None
+    assert 10**6 < tight.group_users < 1.001 * 10**6
     few = plan_user_level(n_items=20, item_epsilon=0.05, m=3, epsilon=8, delta=0.01, beta=0.1)
     assert f"decides for {few.kinds:,} kinds" in str(few)
 
@@ -174,3 +176,59 @@ def test_ways_without_delstab_keep_what_they_promise() -> None:
             if users * size >= n_items + size:  # one user fewer would be too few
                 fewer = math.log1p(n_items / ((users - 1) * size) * math.expm1(item))
                 assert size * fewer > epsilon * (1 - 1e-9)
+
+
+def test_the_advice_works_when_it_is_followed() -> None:
+    """Every way that a warning names is taken, and the same users are then refused for sure no more."""
+    source, followed = random.Random(21), {"max": 0, "kinds": 0, "distance": 0}
+    for _ in range(120):
+        kind, values = source.choice(["symmetric", "additive"]), source.randint(2, 12)
+        algorithm = SYMMETRIC if kind == "symmetric" else additive(values)
+        options: dict[str, Any] = {"epsilon": source.choice([2, 3, 4, 6, 8]), "delta": source.choice(["0.01", "1e-4"])}
+        limits = {"max_distinct_users": source.choice([None, 1, 2, 5]), "compatibility": "exact"}
+        private, _ = told(DelStab, algorithm, **options, **limits)
+        n = private.min_users + source.choice([0, 1, 7, 30])
+        try:
+            told(private.plan, n)
+            if not private.is_sure_to_refuse(n):
+                continue
+        except BudgetError:
+            continue
+        _, said = told(told(DelStab, algorithm, **options, **limits)[0].plan, n)
+        ways = said[0].partition("What would do: ")[2].partition(". With few")[0].split("; ")
+        for way in ways:
+            if way.startswith("max_distinct_users="):
+                more = {"max_distinct_users": int(way.partition("=")[2])}
+                better = told(DelStab, algorithm, **options, **(limits | more))[0]
+                followed["max"] += 1
+            elif way.startswith("an algorithm of users' data in at most"):
+                few = int(way.split()[-2])
+                better = told(DelStab, additive(few), **options, **limits)[0]
+                followed["kinds"] += 1
+            else:
+                assert way.startswith("an AdditiveAlgorithm with compatibility='distance'"), way
+                better = told(DelStab, additive(n), **options, compatibility="distance")[0]
+                followed["distance"] += 1
+            assert not told(better.plan, n)[1], (way, options, limits, n)
+            assert not better.is_sure_to_refuse(n)
+    assert min(followed.values()) > 10, followed
+
+
+def test_users_of_few_values_do_not_all_differ() -> None:
+    said = []
+    for epsilon, more in itertools.product((2, 4, 8, 12), (0, 1, 7, 40)):
+        options: dict[str, Any] = {"epsilon": epsilon, "delta": "0.01", "max_distinct_users": 1}
+        private, _ = told(DelStab, additive(2), compatibility="exact", **options)
+        said += told(private.plan, private.min_users + more)[1]
+    assert said
+    for each in said:
+        assert "users of all 2 kinds, as many of each: it decides for at most 1 kind of users" in each
+        assert "who all differ" not in each
+
+
+@pytest.mark.parametrize("bad", ["7", None, float("nan"), 5.0, True])
+def test_a_number_of_users_is_an_integer(bad: Any) -> None:
+    private, _ = told(DelStab, SYMMETRIC, epsilon=8, delta="0.01")
+    for ask in (private.plan, private.is_sure_to_refuse, private.certified_distance):
+        with pytest.raises(TypeError, match="n_users must be an int >= 0"):
+            ask(bad)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,3 +90,18 @@ def test_bad_shapes():
         GaussianMean(epsilon=1, mean_bound=1, n_columns=2, m=1).fit(np.array([[0], [1]]), groups=[0, 1])
     with pytest.raises(ValueError, match="2 columns"):
         ProductDistribution(epsilon=1, n_symbols=2, n_columns=2, m=1).fit(np.array([[0], [1]]), groups=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "message"),
+    [
+        (ProductDistribution, {"n_symbols": 3, "n_columns": 2, "max_candidates": 10**9}, "max_candidates must be at"),
+        (DiscreteDistribution, {"n_symbols": 3, "max_candidates": 2**14 + 1}, "max_candidates must be at most 16384"),
+        (GaussianMean, {"mean_bound": 1, "n_columns": 10**9}, "n_columns must be at most 4096"),
+        (GaussianDistribution, {"mean_bound": 1, "kappa": 2, "n_columns": 10**9}, "n_columns must be at most 1024"),
+        (GaussianMean, {"mean_bound": 1}, "X must have n_columns=1 columns"),
+    ],
+)
+def test_numbers_that_would_never_end_are_refused(model: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        model(epsilon=1, m=1, **given).fit(np.zeros((50, 2)), groups=np.arange(50))

@@ -29,8 +29,10 @@ from userdp.item_to_user import (
     largest_item_epsilon,
     plan_user_level,
     suggested_item_level,
+    trivial_users,
     user_level_algorithm,
 )
+from userdp.planning import compare_methods
 
 F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data" / "accounting_and_divergence_cases.json").read_text())["cases"]
@@ -549,7 +551,7 @@ def test_plan_text_and_options() -> None:
         ({"deletions": 0}, ValueError, "deletions"),
         ({"deletions": None}, TypeError, "deletions"),
         ({"stability": "guess"}, TypeError, "stability"),
-        ({"stability": lambda n: 0}, ValueError, "target"),
+        ({"stability": lambda n: 0}, ValueError, "stability asks for more than any subset leaves"),
         ({"stability_epsilon": 0}, ValueError, "epsilon"),
         ({"delta": "x"}, ValueError, "delta"),
     ],
@@ -681,3 +683,72 @@ def test_a_mechanism_that_looks_at_the_order_exceeds_the_formula() -> None:
     allowed = subsampling_amplification(LogRatio(2), 0, n_sampled=2, n_total=3).epsilon
     assert allowed == LogRatio(5, 3)
     assert before / after == Fraction(7, 4) > Fraction(5, 3)
+
+
+def test_the_trivial_ways_are_decided_on_epsilon_and_delta_together() -> None:
+    """As printed once: "delta allows for neither", where a tenth of 10,000 users leaves a tenth of the delta."""
+    asked: dict[str, Any] = {"n_items": 1000, "item_epsilon": "0.1", "m": 100, "epsilon": 1, "delta": "1e-6"}
+    plan = plan_user_level(item_delta="1e-5", **asked)
+    assert plan.one_record_users == 10_000
+    assert plan.group_users is not None
+    assert 10_000 < plan.group_users < 10_100
+    assert "without DelStab: 10,000 users by one item of each or 10,0" in str(plan)
+    small = plan_user_level(item_delta="1e-6", **asked)
+    assert small.group_users is not None
+    assert small.group_users < 2000
+    rows = {
+        row.method: row.users
+        for row in compare_methods(
+            "finite", n_records=1000, item_epsilon="0.1", item_delta="1e-5", m=100, epsilon=1, delta="1e-6"
+        ).rows
+    }
+    assert (rows["one record per person"], rows["group privacy"]) == (10_000, plan.group_users)
+
+
+def test_the_trivial_ways_take_the_least_number_of_users() -> None:
+    """Both formulas in floats: they hold with so many users, and not with one fewer."""
+    source, by_delta = random.Random(8), 0
+    for _ in range(150):
+        m, drawn = source.choice([1, 2, 30, 1000]), source.randint(1, 3000)
+        epsilon, item = 10 ** source.uniform(-1, 0.7), 10 ** source.uniform(-2, 0.5)
+        delta, of_item = 10 ** source.uniform(-9, -2), source.choice([0, 10 ** source.uniform(-10, -1)])
+
+        def holds(
+            users: int,
+            slack: float,
+            m: int = m,
+            drawn: int = drawn,
+            numbers: tuple[float, ...] = (epsilon, item, delta, of_item),
+        ) -> bool:
+            epsilon, item, delta, of_item = (number for number in numbers)
+            part = drawn / (users * m)
+            each = math.log1p(part * math.expm1(item))
+            of_user = part * of_item * math.expm1(m * each) / math.expm1(each)
+            return part <= 1 and m * each <= epsilon * slack and of_user <= delta * slack
+
+        users = trivial_users(n_items=drawn, item_epsilon=item, item_delta=of_item, m=m, epsilon=epsilon, delta=delta)
+        assert holds(users, 1 + 1e-9)
+        assert not holds(users - 1, 1 - 1e-9) if users > 1 else True
+        by_delta += users > trivial_users(n_items=drawn, item_epsilon=item, m=m, epsilon=epsilon)
+    assert by_delta > 30
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_items": 0}, "n_items must be at least 1"),
+        ({"item_epsilon": 1e9}, "item_epsilon is too large to be lowered by a subset"),
+        ({"epsilon": 0}, "epsilon must be > 0"),
+        ({"item_delta": "0.1", "delta": 0}, "delta must be > 0, as item_delta is"),
+        ({"item_delta": "0.5", "delta": "1e-200"}, "delta='1e-200' would take more than"),
+    ],
+)
+def test_trivial_ways_name_their_own_arguments(given: dict[str, Any], message: str) -> None:
+    asked: dict[str, Any] = {"n_items": 1000, "item_epsilon": 0.1, "m": 100, "epsilon": 1, "delta": "1e-6"}
+    with pytest.raises(ValueError, match=message):
+        trivial_users(**(asked | given))
+
+
+def test_plans_name_the_item_epsilon_that_is_too_large() -> None:
+    with pytest.raises(ValueError, match="item_epsilon is too large to be lowered by a subset: no N up to"):
+        plan_user_level(n_items=1000, item_epsilon=50, m=100, epsilon=1, delta="1e-6")

@@ -51,6 +51,7 @@ from userdp.exact.numbers import (
     Epsilon,
     LogRatio,
     PrivacyLevel,
+    check_count,
     parse_delta,
     parse_exact,
     parse_level,
@@ -576,21 +577,24 @@ class DelStab:
         """Warn that these are refused for sure, if they all differ, and say what would do."""
         kinds, largest = self._choice(n_users).max_distinct_users, self.calibration.largest
         ways = [
-            f"an algorithm of users' data in at most {kinds:,} kinds",
+            f"an algorithm of users' data in at most {_kinds(kinds)}",
             "an AdditiveAlgorithm with compatibility='distance', which takes any number of kinds",
-            "a larger epsilon or delta, for fewer deletions",
         ]
+        # A larger epsilon or delta is no way: it lets S be smaller, which is what refuses.
+        told_apart = kinds_of_users(self.algorithm)
+        differ = "who all differ" if told_apart >= n_users else f"of all {_kinds(told_apart)}, as many of each"
         more = most_kinds(self.algorithm, n_users, self.deletions, largest)
         if not self._refuses(n_users, more):
             ways.insert(0, f"max_distinct_users={more}")
         warn(
-            f"{self.name} is sure to refuse {who} who all differ: it decides for at most {kinds:,} kinds of users, and "
+            f"{self.name} is sure to refuse {who} {differ}: it decides for at most {_kinds(kinds)} of users, and "
             f"leaves out at most {largest:,} users until so few are left. What would do: {'; '.join(ways)}. With few "
             "kinds of users nothing is lost",
             SureRefusalWarning,
         )
 
     def _choice(self, n_users: int) -> EngineChoice:
+        n_users = check_count(n_users, "n_users", 0)
         if n_users < self.deletions:
             raise ValueError(
                 f"dataset has n_users={n_users}; at this epsilon and delta {self.deletions} users are left out, so at "
@@ -947,9 +951,12 @@ def _advice(
     """What would lower the probability of a refusal."""
     advice = [
         "more users: each one then weighs less in the algorithm, and the deletions stay as they are",
-        "a larger epsilon or delta: fewer deletions, and kept sets may differ more",
         "an algorithm with more noise, or with a statistic that one user changes less",
     ]
+    kinds = choice.max_distinct_users
+    # Of users of too many kinds fewer deletions refuse more.
+    if choice.engine != "multiset" or removals(n_users, kinds_of_users(algorithm), kinds) <= calibration.largest:
+        advice.insert(1, "a larger epsilon or delta: fewer deletions, and kept sets may differ more")
     if smallest is None:
         advice.append(
             "an algorithm that answers with a pmf on every kept set: it fails on some, or its pmf_error is large"
@@ -969,3 +976,7 @@ def _advice(
         if probability < refusal:
             advice.append(f"calibration='optimal': its probability of a refusal here is {float(probability):.6g}")
     return tuple(advice)
+
+
+def _kinds(number: int) -> str:
+    return f"{number:,} kind{'' if number == 1 else 's'}"

@@ -234,7 +234,10 @@ class SymbolDistribution(DistributionEstimator):
         """,
     )
     max_candidates: int = fields.count(
-        4096, least=2, doc="Larger covers are refused. Work grows as its square times the number of users."
+        4096,
+        least=2,
+        most=2**14,
+        doc="Larger covers are refused; 16,384 at most. Work grows as its square times the number of users.",
     )
 
     def _lacking(self, grouped: bool) -> dict[str, str]:

@@ -190,7 +190,7 @@ class GaussianMean(DistributionEstimator):
         privacy.
         """
     )
-    n_columns: int = fields.count(1, doc="d, the dimension, public.")
+    n_columns: int = fields.count(1, most=2**12, doc="d, the dimension, public; at most 4096.")
     covariance: npt.ArrayLike | None = fields.parameter(
         None,
         kind="array-like with shape (d, d), optional",
@@ -252,7 +252,7 @@ class GaussianMean(DistributionEstimator):
 def read_numbers(rows: npt.NDArray[Any], bounds: Floats) -> Floats:
     """Columns of numbers, each clamped to plus or minus its bound; NaN counts as 0."""
     if rows.shape[1] != len(bounds):
-        raise ValueError(f"X must have {len(bounds)} columns; got the shape {rows.shape}")
+        raise ValueError(f"X must have n_columns={len(bounds)} columns; got the shape {rows.shape}")
     numbers = rows.astype(np.float64)
     clamped: Floats = np.where(np.isnan(numbers), 0.0, np.clip(numbers, -bounds, bounds))
     return clamped
@@ -317,7 +317,7 @@ class GaussianDistribution(DistributionEstimator):
         public numbers for this. Without bounds nothing can be learned with pure privacy.
         """,
     )
-    n_columns: int = fields.count(1, doc="d, the dimension, public.")
+    n_columns: int = fields.count(1, most=2**10, doc="d, the dimension, public; at most 1024.")
 
     def _columns(self) -> int:
         return int(self.n_columns)

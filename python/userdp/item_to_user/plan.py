@@ -12,13 +12,26 @@ from userdp.accounting import group_privacy, subsampling_amplification, subsampl
 from userdp.algorithms import SymmetricAlgorithm
 from userdp.delstab import DelStab
 from userdp.delstab.delstab import CalibrationName, QuietDelStab
-from userdp.exact.numbers import COUNTED, Delta, Epsilon, LogRatio, check_count, parse_delta, parse_level
+from userdp.exact.numbers import (
+    COUNTED,
+    Delta,
+    Epsilon,
+    LogRatio,
+    check_count,
+    nonzero_level,
+    parse_delta,
+    parse_level,
+    short_repr,
+)
 from userdp.exceptions import BudgetError
 from userdp.item_to_user.deletion_stability import (
     largest_item_epsilon,
     positive_probability,
 )
 from userdp.item_to_user.subsampled import SubsampledAlgorithm
+
+MOST_USERS = 10**30
+TOO_LARGE = "item_epsilon is too large to be lowered by a subset"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +71,8 @@ class UserLevelPlan:
     sure_to_refuse : bool
         Whether it is sure to refuse users who all differ: see `DelStab.is_sure_to_refuse`.
     one_record_users, group_users : int or None
-        Users needed without DelStab: by one item of each, and by group privacy; see `trivial_users`. None where delta
-        does not allow for it.
+        Users needed without DelStab: by one item of each, and by group privacy; see `trivial_users`. None where no
+        number of users will do.
     """
 
     n_items: int
@@ -206,7 +219,10 @@ def plan_user_level(
             beta=failure,
         )
 
-    population = subsampling_population(item_epsilon, n_sampled=drawn, target=target, multiple_of=per_user)
+    population = _named(
+        lambda: subsampling_population(item_epsilon, n_sampled=drawn, target=target, multiple_of=per_user),
+        "stability asks for more than any subset leaves" if callable(stability) else TOO_LARGE,
+    )
     subsampled = subsampling_amplification(item_epsilon, item_delta, n_sampled=drawn, n_total=population)
     n_users = population // per_user + removed
     item: dict[str, Any] = {"n_items": drawn, "item_epsilon": item_epsilon, "item_delta": item_delta}
@@ -270,12 +286,13 @@ def trivial_users(
     Returns
     -------
     int
-        So many that each item has epsilon / m by the subset, and the m items of a user epsilon by group privacy.
+        The least number with which a random subset leaves so little epsilon and delta to each item that group privacy
+        gives the m items of a user epsilon and delta.
 
     Raises
     ------
     ValueError
-        For bad numbers, and where the delta of a user would be above delta.
+        For bad numbers, and where no number of users will do: of a positive item_delta at delta = 0.
 
     References
     ----------
@@ -285,18 +302,53 @@ def trivial_users(
     --------
     >>> [trivial_users(n_items=1000, item_epsilon=0.1, m=m, epsilon=1) for m in (1, 100)]
     [1000, 105]
+    >>> asked = {"n_items": 1000, "item_epsilon": 0.1, "item_delta": "1e-5", "epsilon": 1, "delta": "1e-6"}
+    >>> trivial_users(m=1, **asked)  # a tenth of the users are drawn, and a tenth of the delta is left
+    10000
     """
-    per_user, level = check_count(m, "m"), parse_level(epsilon)
+    per_user, drawn, level = check_count(m, "m"), check_count(n_items, "n_items"), nonzero_level(epsilon, "epsilon")
+    of_item, left = parse_delta(item_delta, "item_delta"), parse_delta(delta)
     each: Any = epsilon
     if per_user > 1:
         each = level.exponent if level.ratio == 1 else Fraction(math.nextafter(float(level), 0))
         each /= per_user
-    items = subsampling_population(item_epsilon, n_sampled=n_items, target=each, multiple_of=per_user)
-    of_item = parse_delta(item_delta, "item_delta") * Fraction(n_items, items)
-    of_user = Fraction(group_privacy(each, of_item, per_user).delta)
-    if of_user > parse_delta(delta):
-        raise ValueError(f"the delta of a user would be {float(of_user):.3g}, above {float(parse_delta(delta)):.3g}")
-    return items // per_user
+    items = _named(
+        lambda: subsampling_population(item_epsilon, n_sampled=drawn, target=each, multiple_of=per_user), TOO_LARGE
+    )
+    if of_item > 0 == left:
+        raise ValueError(f"delta must be > 0, as item_delta is and a subset leaves some of it; got {short_repr(delta)}")
+
+    def enough(users: int) -> bool:
+        item = subsampling_amplification(item_epsilon, of_item, n_sampled=drawn, n_total=users * per_user)
+        # What is left of epsilon, rounded up for groups; `each` is no less.
+        above = Fraction(math.nextafter(float(parse_level(item.epsilon)), math.inf))
+        smallest: Any = each if per_user == 1 else min(each, above)
+        return Fraction(group_privacy(smallest, item.delta, per_user).delta) <= left
+
+    # The least by epsilon; and a user of n has m items, each with n_items / (n m) of item_delta.
+    users = max(items // per_user, math.ceil(of_item * drawn / left) if of_item else 0)
+    if not of_item or enough(users):
+        return users
+    low, high = users, 2 * users
+    while high <= MOST_USERS and not enough(high):
+        low, high = high, 2 * high
+    if high > MOST_USERS:
+        raise ValueError(f"delta={short_repr(delta)} would take more than {MOST_USERS / 2:.0e} users")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _named(find: Callable[[], int], fault: str) -> int:
+    """What is found, or an error that names the argument as it is called here."""
+    try:
+        return find()
+    except ValueError as error:
+        of, _, reason = str(error).partition(": ")
+        if of not in ("epsilon", "target"):
+            raise
+        raise ValueError(f"{fault}: {reason}") from None
 
 
 def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: Any) -> DelStab:
@@ -323,7 +375,8 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
 
     Examples
     --------
-    An item-level answer about 20 items, each of which moves its probability by 1/22, made private for users:
+    An item-level answer about 20 items, made private for users. Its probabilities are from 1/22 to 21/22 in steps of
+    1/22, so that one item changes them by a factor of 2 at most:
 
     >>> from userdp.algorithms import AdditiveAlgorithm
     >>> share = AdditiveAlgorithm(
@@ -332,11 +385,14 @@ def user_level_algorithm(item_algorithm: Any, plan: UserLevelPlan, **options: An
     ...     lambda total, n: [Fraction(1 + n - total, n + 2), Fraction(1 + total, n + 2)],
     ...     statistic_range=(0, 1),
     ... )
-    >>> plan = plan_user_level(n_items=20, item_epsilon=0.05, m=3, epsilon=8, delta=0.01, beta=0.1)
+    >>> two = LogRatio(2, 1)
+    >>> plan = plan_user_level(n_items=20, item_epsilon=two, m=3, epsilon=8, delta=0.01, beta=0.1)
+    >>> plan.n_users
+    101
     >>> private = user_level_algorithm(share, plan)
     >>> private.deletions == plan.deletions, private.outputs
     (True, ('no', 'yes', BOTTOM))
-    >>> users = [(0, 1, 1)] * 12  # a plan is about usefulness: fewer users may do, and cannot harm
+    >>> users = [(0, 1, 1)] * 12  # a plan is for any users: fewer who are alike may do, and cannot harm
     >>> private.output_distribution(users, exact=True).fractions()
     [Fraction(23, 66), Fraction(43, 66), Fraction(0, 1)]
 

@@ -162,12 +162,21 @@ def usual_ways(
     users: Callable[[Problem], float],
     of_one: Callable[[Problem], int] | None = None,
     grouped: Callable[[Problem], int] | None = None,
+    rests: str = "nothing",
 ) -> tuple[Method, ...]:
     """The three usual ways of what works by sums over users, for which clipping and groups are one distribution."""
     # A user's mean, as of mistakes, is in a range; at epsilon it says what m records at epsilon / m do.
     found = ((of_one_record(users), of_one), (of_records(users), grouped), (of_records(users), grouped))
     return tuple(
-        Method(name, each, theorem=theorem, proved=proved, terms=term(needed), baseline=name)
+        Method(
+            name,
+            each,
+            rests=lambda problem: rests,
+            theorem=theorem,
+            proved=proved,
+            terms=term(needed),
+            baseline=name,
+        )
         for name, each, (needed, proved) in zip(BASELINES, runs, found, strict=True)
     )
 

@@ -217,7 +217,7 @@ def _users_needed(task: Task, problem: Problem) -> Comparison:
                 way.method.protects,
                 None,
                 None,
-                way.method.needs(problem),
+                way.method.promise(problem),
                 _note(way),
                 rate=rate.value,
                 proved=None if proved.value is None else int(proved.value),

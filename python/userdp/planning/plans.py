@@ -233,7 +233,7 @@ class Plan(Shown):
             return f"No such number is known here: {self.no_bound}."
         more = ""
         if self.best is not None and self.best.basis == "proved":
-            more = f" The best method here needs {_times(self.best.n_users / self.least)}."
+            more = f" The best method here needs {_beside(self.best.n_users, self.least)}."
         elif self.best is not None:
             more = " The number of the best method here is for people as they were simulated, and not for all."
         return (
@@ -420,8 +420,11 @@ def _chance(delta: float) -> str:
     return f"1 in {1 / delta:,.0f}" if 1e-15 < delta < 0.01 else rounded(delta)
 
 
-def _times(ratio: float) -> str:
-    return "just as many" if ratio < 1.05 else f"{ratio:.3g} times as many"
+def _beside(users: int, least: int) -> str:
+    if users == least:
+        return "just as many"
+    ratio = users / least
+    return f"{ratio:.3g} times as many" if ratio >= 1.05 else f"{users - least:,} more"
 
 
 def _basis(best: SampleSize) -> str:

@@ -123,7 +123,9 @@ class Method:
     """What runs it, as one would write it: ``ThresholdClassifier(mechanism='auto')``."""
     protects: Literal["user", "record"] = "user"
     needs: Callable[[Problem], str] = lambda problem: "nothing"
-    """What somebody must vouch for."""
+    """What somebody must vouch for, for it to run well."""
+    rests: Callable[[Problem], str] = lambda problem: "nothing"
+    """What its number rests on where it needs nothing: if that is false it runs as well, but with another accuracy."""
     kept: Callable[[Problem], bool] = lambda problem: True
     """Whether what it needs has been promised: what has not is shown, and not recommended."""
     row: str = ""
@@ -142,6 +144,11 @@ class Method:
     """The same problem in the units that were simulated, whose numbers must be within the range simulated."""
     baseline: str = ""
     """Which of the three usual ways it is, if it is one: see `BASELINES`."""
+
+    def promise(self, problem: Problem) -> str:
+        """What somebody must vouch for, for its number to hold."""
+        needs = self.needs(problem)
+        return self.rests(problem) if needs == "nothing" else needs
 
 
 BASELINES = ("one record per person", "group privacy", "per-user clipping")

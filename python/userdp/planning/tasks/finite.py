@@ -52,6 +52,15 @@ def _by_deletions(calibration: Any, problem: Problem) -> int:
     return users
 
 
+def _rests(calibration: Any, problem: Problem) -> str:
+    """On how many distinct people its number rests: on no number where all may differ."""
+    try:
+        _by_deletions(calibration, problem.at(kinds=None))
+    except NotPlanned:
+        return "nothing" if problem["kinds"] is None else f"at most {problem['kinds']:,} distinct people"
+    return "nothing"
+
+
 def _asked(problem: Problem) -> dict[str, Any]:
     return {
         "n_items": problem["n_records"],
@@ -89,6 +98,7 @@ FINITE = Task(
             Method(
                 f"DelStab, {calibration}",
                 f"user_level_algorithm(algorithm, plan_user_level(calibration={calibration!r}, ...))",
+                rests=partial(_rests, calibration),
                 theorem=f"[GKKMMZ23, Theorem 10]: {PROOF}",
                 proved=partial(_by_deletions, calibration),
             )

@@ -278,7 +278,12 @@ def _grouped(problem: Problem, n_users: int) -> float:
 
 
 def _one_record(problem: Problem, n_users: int) -> float:
-    return _clipped(problem.at(m=1), n_users)
+    return _clipped(_of_one_record(problem), n_users)
+
+
+def _of_one_record(problem: Problem) -> Problem:
+    """The same with the first records: of several, one is anywhere, however near their mean is promised to be."""
+    return problem if problem.m == 1 else problem.at(m=1, user_std=None, homogeneous=False)
 
 
 def _clipped(problem: Problem, n_users: int) -> float:
@@ -287,6 +292,12 @@ def _clipped(problem: Problem, n_users: int) -> float:
 
 def _needs(method: str, problem: Problem) -> str:
     return PROMISES[asked_of(method, mean_problem(problem, 2), problem.m).promise]
+
+
+def _rests(problem: Problem) -> str:
+    """What sampling rests on: users' means are near the mean that users are drawn from, or anywhere."""
+    bare = problem.at(user_std=None, homogeneous=False)
+    return "nothing" if sampling(problem) >= sampling(bare) else PROMISES[mean_problem(problem, 2).promise]
 
 
 def _kept(method: str, problem: Problem) -> bool:
@@ -305,6 +316,7 @@ _WAYS = (
     Method(
         "one record per person",
         "WinsorizedMean on the first record of each user",
+        rests=lambda problem: _rests(_of_one_record(problem)),
         theorem=THEOREM,
         proved=partial(_users, _one_record),
         reached=_one_record,
@@ -315,6 +327,7 @@ _WAYS = (
     Method(
         "group privacy",
         "the mean of all records at epsilon / m",
+        rests=_rests,
         theorem=THEOREM,
         proved=partial(_users, _grouped),
         reached=_grouped,
@@ -325,6 +338,7 @@ _WAYS = (
     Method(
         "per-user clipping",
         "WinsorizedMean(method='gaussian' or 'laplace')",
+        rests=_rests,
         theorem=THEOREM,
         proved=partial(_users, _clipped),
         reached=_clipped,
@@ -342,7 +356,9 @@ MEAN = Task(
         Parameter("dimension", "columns", counts_from(1, 2**24), 1),
         Parameter("max_norm", "the largest norm of a record", positive, 1.0),
         Parameter("norm", "'l2', or 'max' where max_norm bounds each column", choice("l2", "max"), "l2"),
-        Parameter("user_std", "a promise: how far users' means are from their mean", positive, None),
+        Parameter(
+            "user_std", "a promise: how far users' means are from their mean, in root mean square", positive, None
+        ),
         Parameter("homogeneous", "a promise: all users' records come from one distribution", flag, False),
     ),
     methods=(
@@ -351,6 +367,7 @@ MEAN = Task(
                 name,
                 f"WinsorizedMean(method={name!r})",
                 needs=partial(_needs, name),
+                rests=_rests,
                 kept=partial(_kept, name),
                 theorem=THEOREM,
                 proved=partial(_users, partial(_by_method, name)),

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.learners.tolerance import LEFT_OVER, T_SHARE, candidates_for_t
 from userdp.mechanisms import ApproximatePrivateMode
@@ -332,6 +333,7 @@ def _proved_surrogate(problem: Problem) -> int:
 
 HYPOTHESES = Parameter("n_hypotheses", "how many hypotheses the class has", counts_from(2, 2**40))
 EXPLAINED = "[GKKMMZ23, Lemma 22], the constants of RealizablePACClassifier.users_needed"
+NEARLY_EXPLAINED = "labels that some hypothesis explains, but for alpha / 100 of the examples"
 EXPLAINED_DATA = (
     "one hypothesis is right, and each of the others is wrong on 2 alpha of the examples, independently of each other"
 )
@@ -350,7 +352,7 @@ PAC = Task(
         Method(
             "realizable",
             "RealizablePACClassifier()",
-            needs=lambda problem: "labels that some hypothesis explains, but for alpha / 100 of the examples",
+            needs=lambda problem: NEARLY_EXPLAINED,
             row="GKKMMZ23: Table 1, PAC learning, users, this paper",
             rate=rate_row("pac", representation_dimension=lambda problem: math.log(problem["n_hypotheses"])),
             theorem=EXPLAINED,
@@ -380,11 +382,22 @@ PAC = Task(
             users_of_realizable,
             lambda problem: proved_realizable(problem.at(m=1)),
             rounded_up(_grouped_realizable),
+            NEARLY_EXPLAINED,
         ),
     ),
     data=EXPLAINED_DATA,
     largest_alpha=0.5,
 )
+
+
+def _check_dimension(problem: Problem) -> None:
+    most, given = problem["n_hypotheses"].bit_length() - 1, problem["vc_dimension"]
+    if given is not None and given > most:
+        raise ValueError(
+            f"vc_dimension must be at most log2 n_hypotheses, here {most}, as that many hypotheses are needed to label "
+            f"the points in all ways; got {short_repr(given)}"
+        )
+
 
 THEOREM = "Hoeffding's inequality for every hypothesis, and the tail of the exponential mechanism"
 
@@ -395,7 +408,9 @@ AGNOSTIC = Task(
     parameters=(
         HYPOTHESES,
         Parameter("eta", "the least error, for calibrated numbers", between(0, 0.49), 0.1),
-        Parameter("vc_dimension", "of the class, for rates; by default log2 of its size", counts_from(1), None),
+        Parameter(
+            "vc_dimension", "of the class, for rates and bounds; by default log2 of its size", counts_from(1), None
+        ),
     ),
     methods=(
         Method(
@@ -439,4 +454,5 @@ AGNOSTIC = Task(
         "many, independently of each other, that its error is larger by 2 alpha"
     ),
     largest_alpha=0.5,
+    check=_check_dimension,
 )

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 
 from userdp.exact.numbers import LogRatio, Neighbors, parse_level
-from userdp.planning.groups import most_groups, of_listed, of_unlisted
+from userdp.planning.groups import LISTED, most_groups, of_listed, of_unlisted
 from userdp.planning.problem import (
     MOST_USERS,
     Method,
@@ -128,6 +128,22 @@ def _unlisted(problem: Problem) -> int:
     return high
 
 
+def _bounded(problem: Problem) -> str:
+    """What is left out where it does not hold: users in more groups than are counted."""
+    most = _most(problem)
+    return f"no user in more than {most} group{'' if most == 1 else 's'}"
+
+
+def _listed_needs(problem: Problem) -> str:
+    keys = problem["n_keys"]
+    return LISTED if keys is None or keys == _most(problem) else f"{LISTED}, {_bounded(problem)}"
+
+
+def _grouped_needs(problem: Problem) -> str:
+    """Records are counted, and not users."""
+    return LISTED if problem.m == 1 else f"{LISTED}, no two records of a user in one group"
+
+
 def _check_groups(problem: Problem) -> None:
     _most(problem)
     if problem["n_keys"] is None and not problem.delta:
@@ -149,7 +165,7 @@ GROUP_BY = Task(
             Method(
                 name,
                 f"userdp.tables, {what}",
-                needs=lambda problem: "the list of groups",
+                needs=_listed_needs,
                 theorem=EXACT,
                 proved=partial(_count, name),
             )
@@ -162,13 +178,14 @@ GROUP_BY = Task(
         Method(
             "threshold",
             "userdp.tables, groups that nobody listed",
+            rests=_bounded,
             theorem="the exact variance of the noise, and the exact probability that a group is hidden",
             proved=_unlisted,
         ),
         Method(
             "group privacy",
             "counts of records at epsilon / m",
-            needs=lambda problem: "the list of groups",
+            needs=_grouped_needs,
             theorem=EXACT,
             proved=_grouped_count,
             baseline="group privacy",
@@ -176,7 +193,7 @@ GROUP_BY = Task(
         Method(
             "per-user clipping",
             "each user in max_keys groups, with the full noise",
-            needs=lambda problem: "the list of groups",
+            needs=_listed_needs,
             theorem=EXACT,
             proved=_clipped_count,
             baseline="per-user clipping",
@@ -214,12 +231,13 @@ def _spread(problem: Problem, total: float, epsilon: Fraction | LogRatio, delta:
     return spread * statistic.value.unit
 
 
-def _total(problem: Problem) -> float:
+def total_of_user(problem: Problem) -> float:
+    """The largest total that a user adds."""
     return problem.m * problem["max_value"] if problem["max_total"] is None else float(problem["max_total"])
 
 
 def _sum(gaussian: bool, problem: Problem) -> int:
-    total = _total(problem)
+    total = total_of_user(problem)
     # In units of the bound of a record, as alpha is.
     spread = _spread(problem, 1.0, problem.epsilon, problem.delta, gaussian)
     return _users(spread * total / problem["max_value"], problem.alpha)
@@ -252,8 +270,17 @@ def _check_sum(problem: Problem) -> None:
         )
 
 
+def _is_cut(problem: Problem) -> bool:
+    """Whether a user's total may be above what is counted of it."""
+    return bool(total_of_user(problem) < problem.m * problem["max_value"])
+
+
 def _clipped_needs(problem: Problem) -> str:
-    return "nothing" if problem["max_total"] is None else "max_total, above which a user's total is cut"
+    return "max_total, above which a user's total is cut" if _is_cut(problem) else "nothing"
+
+
+def _whole_needs(problem: Problem) -> str:
+    return "totals of max_total at most, as single records are not cut" if _is_cut(problem) else "nothing"
 
 
 _SUMS: tuple[tuple[str, Callable[[Problem], int], str, str], ...] = (
@@ -276,7 +303,8 @@ SUM = Task(
         Method(
             name,
             runs,
-            needs=(lambda problem: "nothing") if baseline == "group privacy" else _clipped_needs,
+            needs=_whole_needs if baseline == "group privacy" else _clipped_needs,
+            kept=(lambda problem: not _is_cut(problem)) if baseline == "group privacy" else (lambda problem: True),
             theorem=EXACT,
             proved=proved,
             baseline=baseline,
