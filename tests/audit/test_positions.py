@@ -123,7 +123,7 @@ DRAWS: dict[str, Any] = {"training": 4000, "draws": 1000}
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
 @pytest.mark.parametrize(("n", "sizes"), SMALL)
 def test_leaks_are_found_by_draws_and_no_right_mechanism_is_blamed(n: int, sizes: Any, neighbors: str) -> None:
-    for secret in some(10, n, datasets_of(n, sizes)):
+    for secret in some(6, n, datasets_of(n, sizes)):
         assert outcome(drawn(secret, 0), neighbors, n, sizes, **DRAWS) == "broken", secret
         assert outcome(drawn(secret, 1), neighbors, n, sizes, **DRAWS) == "kept", secret
 
