@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from userdp.audit.audits import audit_dataset, audit_item_level, audit_pair, audit_user_level
 from userdp.audit.estimators import audit_estimator
+from userdp.audit.neighbors import neighboring_pairs
 from userdp.audit.one_run import audit_one_run, one_run_epsilon
 from userdp.audit.sampler_law import audit_sampler_law
-from userdp.audit.samples import audit_samples, neighboring_pairs
+from userdp.audit.samples import audit_samples
 from userdp.audit.sensitivity import audit_sensitivity
 from userdp.audit.timing import audit_time
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import inspect
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,9 @@ from userdp.report.guesses import GuessReport
 
 MOST_NUMBERS = 10**8
 """Of the table of features."""
+_OF_USERS = re.compile(
+    r"(sample_|row_)?(group|user|owner|person|people|subject|client|unit)(s|_?ids?|_labels?|_indices|_index)?"
+)
 
 
 def audit_estimator(
@@ -26,7 +31,7 @@ def audit_estimator(
     delta: Delta = 0,
     size: float = 1.0,
     targets: tuple[Any, Any] = (0, 1),
-    groups: str | None = "groups",
+    groups: str | None = "auto",
     test: Test = "fixed",
     n_guesses: int | None = None,
     alpha: Delta | None = None,
@@ -54,7 +59,8 @@ def audit_estimator(
     targets : pair
         What the coins choose from.
     groups : str, optional
-        The argument of ``fit`` that takes the user of each row; None for estimators that take no users.
+        The argument of ``fit`` that takes the user of each row; None for estimators that take no users. "auto" is the
+        one argument that is called groups, users, user_ids or the like.
     test, n_guesses, alpha, estimate_alpha, random_state
         As for `audit_one_run`.
 
@@ -65,7 +71,7 @@ def audit_estimator(
     Raises
     ------
     TypeError, ValueError
-        For arguments that are out of range, and estimators without such methods.
+        For arguments that are out of range, and estimators without such methods or such an argument of ``fit``.
 
     Notes
     -----
@@ -99,13 +105,13 @@ def audit_estimator(
         raise TypeError(f"targets must be a pair; got {short_repr(targets)}")
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a method fit; got {short_repr(estimator)}")
-    prediction = _prediction(estimator)
+    prediction, taken = _prediction(estimator), groups_name(estimator.fit) if groups == "auto" else groups
     points = np.eye(n) * length
 
     def run(users: list[tuple[int, Any]]) -> Any:
         places = np.repeat([place for place, _ in users], rows)
         y = np.repeat(np.array([target for _, target in users]), rows)
-        given = {} if groups is None else {groups: places}
+        given = {} if taken is None else {taken: places}
         return copy.deepcopy(estimator).fit(points[places], y, **given)
 
     def score(fitted: Any) -> Sequence[float]:
@@ -126,6 +132,21 @@ def audit_estimator(
         random_state=random_state,
         name=type(estimator).__name__,
     )
+
+
+def groups_name(fit: Callable[..., Any]) -> str:
+    """What `fit` calls the users of the rows."""
+    parameters = inspect.signature(fit).parameters.values()
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    found = [name for name in names if _OF_USERS.fullmatch(name.lower())]
+    if not found and any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return "groups"
+    if len(found) != 1:
+        raise ValueError(
+            f"groups: {' and '.join(found) or 'none'} of the arguments of fit, {', '.join(names)}, may say whose row "
+            "it is; name the one that does, groups=..., or pass groups=None for an estimator that takes no users"
+        )
+    return found[0]
 
 
 def _prediction(estimator: Any) -> str:

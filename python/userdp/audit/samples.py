@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import random
@@ -15,18 +14,16 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.finite import mechanism_name
 from userdp.audit.events import Event, Guess, Raised, learn_event
 from userdp.audit.fresh import fresh, refuse_generators, seed_libraries
 from userdp.audit.guesses import Counts, claim_refuted, epsilon_below
+from userdp.audit.neighbors import MOST_PAIRS, NeighboringPairs
 from userdp.exact.epsilon import ln_float, upper
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
     PrivacyLevel,
-    capped_binomial,
-    capped_power,
     check_count,
     check_neighbors,
     parse_delta,
@@ -44,7 +41,6 @@ Draws: TypeAlias = Callable[[Sequence[Callable[[], Any]]], Iterator[Any]]
 BATCH = 256
 """Draws between two looks at the wealth; looks cost nothing but time."""
 MOST_DRAWS = 10**8
-MOST_PAIRS = 1000
 LEAST_ALPHA = Fraction(1, 10**100)
 
 
@@ -142,10 +138,11 @@ def audit_samples(
         raise ValueError(f"rng must be None, 'random' or 'numpy'; got {short_repr(rng)}")
     check_neighbors(neighbors)
     run = _Runs(mechanism, rng, random_state, executor)
+    scope = f"; chosen from {pairs.scope}" if isinstance(pairs, NeighboringPairs) else ""
     return guess_coins(
         run,
         listed,
-        Question("samples", neighbors, level, most, mechanism_name(mechanism) if name is None else name),
+        Question("samples", neighbors, level, most, mechanism_name(mechanism) if name is None else name, scope),
         draws=draws,
         training=training,
         alphas=read_alphas(alpha, estimate_alpha),
@@ -153,60 +150,6 @@ def audit_samples(
         coins=np.random.default_rng(random_state),
         progress=progress,
     )
-
-
-def neighboring_pairs(
-    universe: Iterable[Any],
-    *,
-    n_users: int,
-    n_examples: int = 1,
-    neighbors: Literal["replace", "add-remove"] = "replace",
-) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Return all pairs of datasets over a small universe that differ in their last user.
-
-    Parameters
-    ----------
-    universe : iterable
-        The possible values of one example, distinct, of plain types.
-    n_users : int
-        Users of the larger dataset, at least 1.
-    n_examples : int
-        Examples of every user, at least 1.
-    neighbors : {"replace", "add-remove"}
-        Whether the last user is another one in the second dataset, or is missing.
-
-    Returns
-    -------
-    list of pairs
-        At most 1,000 pairs of datasets, each a tuple of users, each a tuple of examples. The other users are in one
-        order, and each pair is in one order: coins stand for both directions.
-
-    Raises
-    ------
-    ValueError
-        For more pairs.
-
-    Examples
-    --------
-    >>> neighboring_pairs((0, 1), n_users=2)
-    [(((0,), (0,)), ((0,), (1,))), (((1,), (0,)), ((1,), (1,)))]
-    """
-    n, m = check_count(n_users, "n_users"), check_count(n_examples, "n_examples")
-    check_neighbors(neighbors)
-    examples = read_universe(universe)
-    n_values = capped_power(len(examples), m, MOST_PAIRS)
-    backgrounds = capped_binomial(n_values + n - 2, n - 1, MOST_PAIRS)
-    changes = n_values if neighbors == "add-remove" else n_values * (n_values - 1) // 2
-    if backgrounds * changes > MOST_PAIRS:
-        raise ValueError(
-            f"there are more than {MOST_PAIRS:,} pairs of {n} users with {m} of {len(examples)} examples each; take "
-            "fewer users, examples or values"
-        )
-    values = list(itertools.product(examples, repeat=m))
-    others = itertools.combinations_with_replacement(values, n - 1)
-    if neighbors == "add-remove":
-        return [((*rest, value), rest) for rest in others for value in values]
-    return [((*rest, a), (*rest, b)) for rest in others for a, b in itertools.combinations(values, 2)]
 
 
 @dataclass(frozen=True)
@@ -218,6 +161,7 @@ class Question:
     level: PrivacyLevel
     delta: Fraction
     name: str
+    scope: str = ""
 
 
 def guess_coins(
@@ -236,8 +180,14 @@ def guess_coins(
     draws = check_count(draws, "draws")
     if draws > MOST_DRAWS:
         raise ValueError(f"draws must be at most {MOST_DRAWS:,}; got {draws:,}")
-    training = 0 if event is not None else check_count(training, "training", 2 * len(pairs))
-    pairs = [(fresh(one), fresh(other)) for one, other in pairs]
+    datasets: dict[int, Callable[[], Any]] = {}
+    for side in (side for pair in pairs for side in pair):
+        if id(side) not in datasets:
+            datasets[id(side)] = fresh(side)
+    # One dataset of several pairs is drawn once for all of them. A control compares one with itself, by other draws.
+    pairs = [(datasets[id(one)], fresh(other) if one is other else datasets[id(other)]) for one, other in pairs]
+    least = len({id(side) for pair in pairs for side in pair})
+    training = 0 if event is not None else check_count(training, "training", least)
     counted = _Counted(run)
     with progress_bar(progress, "audit by samples") as show:
         pair, guess = pairs[0], event
@@ -284,7 +234,7 @@ def guess_coins(
         holds=False if claim_refuted("anytime", found, question.level, alphas[0], margin) else None,
         verdict=parts[0],
         estimate=parts[1],
-        about=_about(guess, pair),
+        about=_about(guess, pair) + question.scope,
     )
 
 
@@ -355,31 +305,37 @@ def _trained(
     coins: np.random.Generator,
     show: Callable[[int], object],
 ) -> tuple[tuple[Any, Any], Event]:
-    """The best pair and event: half of the draws go to all pairs, then the better half of them gets twice as many."""
+    """The best pair and event: half of the draws go to all pairs, the rest to the best quarter and its quarters."""
     claim = level_float(question.level)
     delta = float(question.delta)
-    samples: list[tuple[list[Any], list[Any]]] = [([], []) for _ in pairs]
-    rounds = max(1, math.ceil(math.log2(len(pairs))) + 1)
+    datasets = list({id(side): side for pair in pairs for side in pair}.values())
+    place_of = {id(dataset): place for place, dataset in enumerate(datasets)}
+    sides = [(place_of[id(one)], place_of[id(other)]) for one, other in pairs]
+    samples: list[list[Any]] = [[] for _ in datasets]
+    rounds = 1 + math.ceil(math.log2(len(pairs)) / 2)
     left, done = list(range(len(pairs))), 0
     found: dict[int, Event] = {}
-    for place in range(rounds):
-        each = max(1, (training // rounds) // (2 * len(left)))
+    for number in range(rounds):
+        share = training if rounds == 1 else training // 2 if number == 0 else training // (2 * rounds - 2)
+        places = sorted({place for pair in left for place in sides[pair]})
+        each = max(1, share // len(places))
+        # In a random order, so that what a mechanism remembers does not stand for a dataset.
+        order = coins.permutation(np.repeat(places, each)).tolist()
+        for place, output in zip(order, run([datasets[place] for place in order]), strict=True):
+            samples[place].append(output)
+        done += len(order)
+        show(done)
         for pair in left:
-            # In a random order, so that what a mechanism remembers does not stand for a dataset.
-            sides = coins.permutation(np.repeat([0, 1], each)).tolist()
-            for side, output in zip(sides, run([pairs[pair][side] for side in sides]), strict=True):
-                samples[pair][side].append(output)
-            done += 2 * each
-            show(done)
-            found[pair] = learn_event(*samples[pair], claim, delta)
+            both = samples[sides[pair][0]], samples[sides[pair][1]]
+            found[pair] = learn_event(*both, claim, delta)
             if not found[pair].growth:  # no violation is in sight: a bound at least
-                found[pair] = _weaker(samples[pair], delta)
-            outputs = set(map(_told, samples[pair][0] + samples[pair][1]))
+                found[pair] = _weaker(both, delta)
+            outputs = set(map(_told, both[0] + both[1]))
             if len(outputs) == 1 and None not in outputs:  # nothing but one error: any other pair says more
                 found[pair] = replace(found[pair], growth=-math.inf)
         left.sort(key=lambda pair: found[pair].growth, reverse=True)
-        if place < rounds - 1:
-            left = left[: (len(left) + 1) // 2]
+        if number < rounds - 1:
+            left = left[: (len(left) + 3) // 4]
     return pairs[left[0]], found[left[0]]
 
 

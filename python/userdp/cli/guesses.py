@@ -144,7 +144,8 @@ def one_run(options: argparse.Namespace) -> int:
         parse_level(one_run_epsilon(options.canaries, options.guesses, options.right, delta=most, alpha=alpha))
         for alpha in (options.alpha, options.estimate_alpha)
     )
-    refuted = verdict.ratio > upper(parse_level(options.epsilon))
+    claimed = upper(parse_level(options.epsilon))
+    refuted = verdict.ratio > claimed
     if options.json:
         print_json(
             {
@@ -159,7 +160,9 @@ def one_run(options: argparse.Namespace) -> int:
             }
         )
     else:
-        print(f"epsilon {options.epsilon}, delta {most}: {'VIOLATED' if refuted else 'NO VIOLATION SHOWN'}")
+        only = f"REFUTED AT AN ERROR OF {options.estimate_alpha} ONLY"
+        open_word = only if estimate.ratio > claimed else "NO VIOLATION SHOWN"
+        print(f"epsilon {options.epsilon}, delta {most}: {'VIOLATED' if refuted else open_word}")
         for alpha, level in ((options.alpha, verdict), (options.estimate_alpha, estimate)):
             print(f"epsilon is more than {level_text(level, 'down')[0]}, but for an error of probability {alpha}")
     return exit_code(False if refuted else None)

@@ -21,7 +21,7 @@ from userdp.display import Curve, Fact, Section, axes_or_new
 from userdp.display.numbers import Toward, as_float, bounds_text, level_text, number_text, plural
 from userdp.exact.encoding import Unreadable, code_of, encode, fraction_text
 from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level, split_text
-from userdp.report.base import BOUNDS, LEVEL, MALFORMED, ReadOnly, Report, confirmed_by, undetermined
+from userdp.report.base import BOUNDS, LEVEL, MALFORMED, ReadOnly, Report, confirmed_by, undetermined, universe_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -500,15 +500,13 @@ def _scope(report: AuditReport) -> str:
     if report.kind == "pair":
         return "one pair of datasets"
     if report.kind == "dataset":
-        users, records = plural(len(structure["dataset"]), "user"), plural(len(structure["records"]), "record")
+        users, records = plural(len(structure["dataset"]), "user"), universe_text(structure["records"])
         return f"one dataset of {users}, against every replacement of a user by one of {records}"
     users, examples = plural(structure["n_users"], "user"), plural(structure["n_examples"], "example")
     change = "one example of one user" if report.kind == "item-level" else "one user"
-    change = f"replacing {change}" if report.neighbors == "replace" else "adding or removing one user"
-    return (
-        f"all datasets of {users} with {examples} each "
-        f"from {plural(len(structure['universe']), 'value')}; neighbors by {change}"
-    )
+    change = f"replacing {change}" if report.neighbors == "replace" else "removing one user from these"
+    values_text = universe_text(structure["universe"])
+    return f"all datasets of {users} with {examples} each from {values_text}; neighbors by {change}"
 
 
 def _witness_facts(report: AuditReport) -> list[Fact]:

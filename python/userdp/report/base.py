@@ -19,9 +19,9 @@ from userdp.checker import check as checker
 from userdp.checker import values
 from userdp.checker.check import Verification
 from userdp.display import Shown, render_page
-from userdp.display.numbers import Toward, bounded
+from userdp.display.numbers import Toward, bounded, plural
 from userdp.display.pages import version
-from userdp.exact.encoding import Unreadable, encode, fraction_text
+from userdp.exact.encoding import Unreadable, encode, fraction_text, printable
 from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
 from userdp.exact.pmf import Pmf, aligned, fractions_of, masses_of
 
@@ -31,6 +31,8 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, Recursio
 """What reading a text that is no report may raise."""
 ENVELOPE = ("format", "userdp_version", "digest")
 """The fields that every report has."""
+NAMED = 80
+"""Characters of a universe that is written out."""
 
 
 class Codec(NamedTuple):
@@ -340,6 +342,15 @@ def undetermined(pmf_error: Fraction, worst: Bounds, delta: Fraction) -> str:
         f"{worst.upper!r}, which does not decide about the claimed delta {float(delta)!r}; a smaller pmf_error, or "
         "pmfs given exactly, would settle it"
     )
+
+
+def universe_text(universe: Sequence[Any]) -> str:
+    """The values of a universe where that is short; otherwise how many they are, and the SHA-256 of their encoding."""
+    code = values.text_of(encode(tuple(universe)))
+    text = printable(", ".join(map(repr, universe))) if len(code) <= 4 * NAMED else code
+    if len(text) <= NAMED:
+        return f"{{{text}}}"
+    return f"{plural(len(universe), 'value')} with the SHA-256 {values.canonical_digest(encode(tuple(universe)))}"
 
 
 def confirmed_by(mechanism: Any, outputs: tuple[Any, ...]) -> tuple[checker.Mechanism, checker.Declared, list[str]]:

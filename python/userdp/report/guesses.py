@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from userdp.checker.guesses import refuted_by
 from userdp.display import Fact, Section
-from userdp.display.numbers import bounded, level_text, number_text, plural
+from userdp.display.numbers import as_float, bounded, level_text, number_text, plural
 from userdp.exact.numbers import PrivacyLevel
 from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, TEXT, Codec, Report, members, one_of, optional
 
@@ -132,9 +132,14 @@ class GuessReport(Report):
                 high = middle
         return Fraction(low, 1024)
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether the claim is refuted at the error of the estimate, and not at that of the verdict."""
+        return self.holds is None and as_float(self.estimate.epsilon) > as_float(self.epsilon_level)
+
     def __bool__(self) -> bool:
         if self.holds is None:
-            raise ValueError("no violation was shown, which does not show that the claim holds; look at .holds")
+            raise ValueError("no verdict, which does not show that the claim holds; look at .holds and .lower")
         return self.holds
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
@@ -158,7 +163,7 @@ class GuessReport(Report):
         }[self.access]
         what = {
             "replace": "which of two users is in a place",
-            "add-remove": "whether a user is there",
+            "add-remove": "whether a user is there, or removed",
             "inputs": "which of the two inputs",
         }[self.neighbors]
         shown = Fact("Epsilon is more than", *level_text(self.estimate.epsilon, "down"))
@@ -184,19 +189,25 @@ class GuessReport(Report):
             Fact("A coin chose", what),
             Fact("Guessed by", self.about),
         ]
-        word, tone, sentence = (
-            "NO VIOLATION SHOWN",
-            "open",
-            (
-                "Nothing that was seen contradicts the claim. That does not show that the claim holds: other data, "
-                "other guesses or more draws may refute it."
-            ),
-        )
+        verdict, estimate = number_text(self.verdict.alpha)[0], number_text(self.estimate.alpha)[0]
         if self.holds is False:
             word, tone = "VIOLATED", "bad"
             sentence = (
                 "If the claim held, coins would be guessed right that often with a probability of at most "
                 f"{bounded(self.verdict.alpha)}."
+            )
+        elif self.doubtful:
+            word, tone = f"REFUTED AT AN ERROR OF {estimate} ONLY", "open"
+            sentence = (
+                f"The counts contradict the claim at an error of {estimate}: so often a right mechanism looks like "
+                f"this one. They do not at {verdict}, the error of a verdict. More draws would tell."
+            )
+        else:
+            word, tone = "NO VIOLATION SHOWN", "open"
+            sentence = (
+                f"The counts do not refute the claim, neither at an error of {verdict} (for a verdict) nor at one of "
+                f"{estimate} (for the bound of epsilon). That does not show that the claim holds: other data, other "
+                "guesses or more draws may refute it."
             )
         return [
             Section(

@@ -28,6 +28,7 @@ from userdp.report.base import (
     members,
     one_of,
     optional,
+    universe_text,
 )
 
 PRACTICAL = Fraction(1, 10**9)
@@ -260,13 +261,14 @@ class SamplerLawReport(Report):
             event = tuple(self.outputs[place] for place in self.witness.event if place < len(self.outputs))
             found += [Fact("Attained by", f"{first} against {second}"), Fact("On the event", short_repr(event))]
         toward: Toward = "down" if self.holds is False else "up"
-        sizes = map(in_digits, (self.n_users, self.n_examples, len(self.universe)))
-        users = "users: {}, examples of each: {}, values: {}".format(*sizes)
+        sizes = map(in_digits, (self.n_users, self.n_examples))
+        users = "users: {}, examples of each: {}, from {}".format(*sizes, universe_text(self.universe))
+        removed = f"removing one user from the {in_digits(self.n_users)}"
         asked = [
             Fact("Epsilon", *level_text(self.epsilon, toward)),
             Fact("Delta", *number_text(self.delta, toward)),
             Fact("Datasets", f"{in_digits(len(self.law_of))}: {users}"),
-            Fact("Neighbors", self.neighbors),
+            Fact("Neighbors by", "replacing one user" if self.neighbors == "replace" else removed),
             Fact("Randomness", f"{self.randomness}; {in_digits(self.runs)} runs, {len(self.outputs)} outputs found"),
             Fact("Assumed", "the output follows from the dataset and the random bits alone"),
         ]

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn
 
-from userdp.algorithms.outputs import NORMS, RAISES, Change, Entry, Output, output_of, raised
+from userdp.algorithms.outputs import KEYED, NORMS, RAISES, Change, Entry, Output, output_of, raised
 from userdp.algorithms.small_tables import KINDS, LAYOUTS, Row, TableMaker, cell_code, code_of_rows, kind_of
 from userdp.checker import values
 from userdp.checker.check import Verification
 from userdp.display import Fact, Section
 from userdp.display.numbers import as_float, bounded, in_digits, number_text, plural
-from userdp.exact.encoding import decode, encode, fraction_text
+from userdp.exact.encoding import decode, encode, fraction_text, printable
+from userdp.exact.numbers import short_repr
 from userdp.report.base import COUNT, FLAG, FRACTION, TEXT, VALUE, Codec, Report, many, members, one_of, optional, row
 
 NORM_NAMES = {"l0": "L0", "l1": "L1", "l2_squared": "L2 squared", "linf": "L-infinity"}
@@ -336,6 +337,8 @@ class SensitivityReport(Report):
                 Fact("Second table", code_of_rows(self._plain(), witness.second)),
                 Fact("Its output", _output_text(witness.second_output)),
             ]
+            if witness.change.l1 == math.inf:
+                shown.append(Fact("Why infinite", why_infinite(witness.first_output, witness.second_output)))
         asked = [
             Fact("Neighbors", self.neighbors),
             Fact("User", "each row is a user" if self.user is None else repr(self.user)),
@@ -415,6 +418,25 @@ class SensitivityReport(Report):
         return "; ".join(parts) or ", ".join(
             f"{NORM_NAMES[norm]} {_size_text(step)}" for norm, step in zip(NORMS, witness.change, strict=True)
         )
+
+
+def why_infinite(first: Output, second: Output) -> str:
+    """Why the change between two outputs is infinite, and what cures it."""
+    if RAISES in (first.form, second.form):
+        return "what is raised is an output too; return a value for every table"
+    if first.form != second.form:
+        return f"one output is a {first.form}, the other a {second.form}; return one form for every table"
+    apart = [key for key in {**first.entries, **second.entries} if (key in first.entries) != (key in second.entries)]
+    if apart and first.form in KEYED:
+        return (
+            f"a key comes or goes, {printable(short_repr(apart[0]))}, which no noise hides. Return every key of a "
+            "public list, with 0 where it has no rows; where the program does so before its noise, pass missing=0"
+        )
+    if apart:
+        return "the number of entries changes; return as many for every table"
+    both = ((first.entries[key], second.entries[key]) for key in first.entries)
+    one, other = next((pair for pair in both if pair[0] != pair[1] and str in map(type, pair)), ("?", "?"))
+    return f"an entry is {one} in one output and {other} in the other, which no noise hides; replace it by a number"
 
 
 def storable(output: Output) -> Output:

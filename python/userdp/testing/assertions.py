@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import time
@@ -13,7 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from userdp.algorithms.finite import mechanism_name
+from userdp.algorithms import Dataset, SymmetricAlgorithm
+from userdp.algorithms.distributions import read_universe
+from userdp.algorithms.finite import FunctionAlgorithm, is_symmetric, mechanism_name, pmf_error_of
 from userdp.audit import (
     audit_estimator,
     audit_sampler_law,
@@ -22,6 +25,8 @@ from userdp.audit import (
     audit_user_level,
     neighboring_pairs,
 )
+from userdp.audit.estimators import groups_name
+from userdp.audit.neighbors import Counts, read_sizes, values_of_users
 from userdp.exact.encoding import printable
 from userdp.exact.numbers import Delta, Epsilon, short_repr
 from userdp.report import GuessReport, Report
@@ -57,7 +62,7 @@ def assert_user_private(
     *,
     universe: Iterable[Any],
     n_users: int,
-    n_examples: int = 1,
+    n_examples: Counts = 1,
     epsilon: Epsilon,
     delta: Delta = 0,
     neighbors: Literal["replace", "add-remove"] = "replace",
@@ -75,8 +80,11 @@ def assert_user_private(
         (`userdp.audit.audit_samples`), with a generator if it has a second argument ``rng``.
     universe : iterable
         The possible values of one example.
-    n_users, n_examples : int
-        Users, and examples of each.
+    n_users : int
+        Users.
+    n_examples : int or sequence of int
+        Examples of every user, fixed; or the numbers of examples that users may have, such as ``(0, 1, 2)``. The report
+        is then about a universe of whole users with one example each.
     epsilon, delta
         The claim, taken exactly.
     neighbors : {"replace", "add-remove"}
@@ -113,18 +121,24 @@ def assert_user_private(
         raise ValueError(f"how must be 'auto', 'pmf', 'bits' or 'samples'; got {short_repr(how)}")
     way = _way(mechanism) if how == "auto" else how
     claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
-    world: dict[str, Any] = {"universe": universe, "n_users": n_users, "n_examples": n_examples}
+    sizes, subject = read_sizes(n_examples), mechanism
+    world: dict[str, Any] = {"universe": universe, "n_users": n_users, "n_examples": sizes[0]}
+    if way == "samples":
+        world["n_examples"] = sizes
+    elif len(sizes) > 1:
+        world |= {"universe": values_of_users(read_universe(universe), sizes), "n_examples": 1}
+        subject = _of_whole_users(mechanism, way)
     started = time.perf_counter()
     report: Report
     if way == "pmf":
-        report = audit_user_level(mechanism, **world, **claim, **options)
+        report = audit_user_level(subject, **world, **claim, **options)
     elif way == "bits":
-        report = audit_sampler_law(mechanism, **world, **claim, **options)
+        report = audit_sampler_law(subject, **world, **claim, **options)
     else:
         given = {"alpha": CURRENT.alpha, "estimate_alpha": max(CURRENT.alpha, Fraction(1, 20))} | options
         if "rng" not in given and "rng" in _parameters(mechanism):
             given["rng"] = "numpy"
-        pairs = neighboring_pairs(universe, n_users=n_users, n_examples=n_examples, neighbors=neighbors)
+        pairs = neighboring_pairs(**world, neighbors=neighbors, random_state=given.get("random_state"))
         report = audit_samples(mechanism, pairs, **claim, **given)
     return _judged(report, mechanism, allow_undecided, time.perf_counter() - started)
 
@@ -177,7 +191,7 @@ def check_user_level_learner(
     delta: Delta = 0,
     n_canaries: int = 200,
     n_rows: int = 8,
-    groups: str = "groups",
+    groups: str = "auto",
     targets: tuple[Any, Any] = (0, 1),
     **options: Any,
 ) -> GuessReport:
@@ -192,7 +206,7 @@ def check_user_level_learner(
     n_canaries, n_rows : int
         Users of the run, and rows of each, as for `userdp.audit.audit_estimator`.
     groups : str
-        The argument of ``fit`` that says whose row it is.
+        The argument of ``fit`` that says whose row it is; found as by `userdp.audit.audit_estimator`.
     targets : pair
         Two targets.
     **options
@@ -219,6 +233,11 @@ def check_user_level_learner(
     """
     name = type(estimator).__name__
     parameters = inspect.signature(estimator.fit).parameters
+    if groups == "auto":
+        try:
+            groups = groups_name(estimator.fit)
+        except ValueError as error:
+            raise AssertionError(f"{name}: {error}") from None
     if groups not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         raise AssertionError(f"{name}.fit has no argument {groups!r}: it cannot tell whose rows it is given")
     started = time.perf_counter()
@@ -274,6 +293,19 @@ def _parameters(mechanism: Any) -> list[str]:
         return []
 
 
+def _of_whole_users(mechanism: Any, way: How) -> Any:
+    """The mechanism on users whose one example is all that they have."""
+
+    def users(dataset: Dataset) -> Dataset:
+        return tuple(user[0] for user in dataset)
+
+    if way == "bits":
+        return functools.update_wrapper(lambda dataset, bits: mechanism(users(dataset), bits), mechanism)
+    kind = SymmetricAlgorithm if is_symmetric(mechanism) else FunctionAlgorithm
+    name, error = mechanism_name(mechanism), pmf_error_of(mechanism)
+    return kind(mechanism.outputs, lambda dataset: mechanism.pmf(users(dataset)), pmf_error=error, name=name)
+
+
 def _way(mechanism: Any) -> How:
     """The strongest audit that a mechanism allows."""
     if hasattr(mechanism, "pmf"):
@@ -306,6 +338,10 @@ def _judged(report: Report, subject: Any, allow_undecided: bool, seconds: float)
 
 
 def _way_out(report: Report) -> str:
+    if isinstance(report, GuessReport) and report.doubtful:
+        return (
+            "Draw more (draws=, training=): a claim that is right looks like this with the probability of that error."
+        )
     if isinstance(report, GuessReport):
         return (
             "Draws never show that a claim holds: pass allow_undecided=True to assert that none was seen to break it."

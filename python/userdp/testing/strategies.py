@@ -63,7 +63,7 @@ def neighboring_tables(
     -------
     SearchStrategy
         Of `NeighboringTables`. Examples shrink towards few rows and plain values, and always are neighbors. Rows of the
-        users are mixed.
+        users are mixed, those of the others in one order in both tables.
 
     Examples
     --------
@@ -100,11 +100,9 @@ def neighboring_tables(
             after: list[Any] = []
         else:
             after = draw(values)
-        rows = [(name, *row) for name, part in others for row in part]
-        first, second = (
-            _mixed(rows, [(users[changed], *row) for row in part], draw(strategies.integers(0, len(rows))))
-            for part in (before, after)
-        )
+        rows = draw(strategies.permutations([(name, *row) for name, part in others for row in part]))
+        place = draw(strategies.integers(0, len(rows)))
+        first, second = (_mixed(rows, [(users[changed], *row) for row in part], place) for part in (before, after))
         if neighbors == "add-remove" and draw(strategies.booleans()):
             first, second = second, first
         return NeighboringTables(maker.table(first), maker.table(second), users[changed])
