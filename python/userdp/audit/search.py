@@ -277,6 +277,13 @@ class Search:
         for world in worlds[:FIRST_CHECKS]:
             self.runner.require_same(entries_of(world, named=self.limits.named), "after other calls")
 
+    def share(self) -> list[Entries]:
+        """A quarter of the tables, between 16 and 128 of them, drawn from all."""
+        worlds = list(self._results)
+        number = min(len(worlds), max(16, min(128, len(worlds) // 4)))
+        drawn = random.Random(1).sample(worlds, number)
+        return [entries_of(world, named=self.limits.named) for world in drawn]
+
     # --- beyond the listed worlds
 
     def at_random(self, number: int, source: random.Random, sizes: tuple[int, ...]) -> None:

@@ -6,6 +6,7 @@ the noise is made for is a fault, whatever the noise; the audit finds it, makes 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import math
 import random
@@ -15,13 +16,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from userdp.algorithms.outputs import NORMS, Change, worse
+from userdp.algorithms.outputs import COMPARED, NORMS, Change, worse
+from userdp.algorithms.processes import PROCESSES, Unwritable, Work, written
 from userdp.algorithms.small_tables import LAYOUTS, Row, TableMaker, kind_of
 from userdp.audit.alphabets import Letters, constants_of, letters_of_columns, read_schema
-from userdp.audit.runner import Runner, run_watched
+from userdp.audit.runner import Again, Runner, run_watched
 from userdp.audit.search import Found, OrderMatters, Pair, Search, always_raises
 from userdp.audit.shrinking import shrunk
 from userdp.audit.worlds import Entries, Limits, Rows
+from userdp.display.numbers import plural
 from userdp.exact.encoding import UnknownValue, code_of
 from userdp.exact.numbers import check_count, is_integer, parse_exact, short_repr
 from userdp.exceptions import BudgetError
@@ -70,6 +73,8 @@ def audit_sensitivity(
     random_tables: int = 0,
     random_state: int = 0,
     float_slack: Any = 0,
+    compare: Literal["form", "values"] = "form",
+    processes: int | None = None,
     progress: Progress = None,
 ) -> SensitivityReport:
     """Audit how much one user changes a function of a table, over all small tables of plain and hostile values.
@@ -78,7 +83,8 @@ def audit_sensitivity(
     ----------
     function : callable
         Takes a table and returns a number, or a mapping, sequence, set, array, series or data frame of numbers: what a
-        release computes before its noise. An exception is an output too, which neighbors must not tell apart.
+        release computes before its noise. An exception is an output too, with its text, which neighbors must not tell
+        apart.
     schema : mapping from str to kind
         The columns besides that of users. A kind is float, int, str, bool, datetime.date, datetime.datetime, or a list
         of the column's public categories.
@@ -129,6 +135,12 @@ def audit_sensitivity(
         The seed of that.
     float_slack : number
         By what share of itself a claim may be exceeded, for sums of floats, which round.
+    compare : {"form", "values"}
+        Whether neighbors may be told apart by how an output looks: the order of keys, rows and columns, names, types,
+        attributes, texts of exceptions. "values" leaves this out, and assumes that nobody is shown it.
+    processes : int, optional
+        Fresh processes, 2 by default, that are asked for a share of the tables again, and for those of the largest
+        changes, each in an order of its own; 0 assumes that calls leave nothing behind.
     progress : bool, callable or None
         None shows a bar on a terminal for work over two seconds (with tqdm); a callable gets (done, total).
 
@@ -178,6 +190,9 @@ def audit_sensitivity(
     calls, seconds = check_count(max_calls, "max_calls"), _seconds(max_seconds, "max_seconds")
     each = None if call_seconds is None else _seconds(call_seconds, "call_seconds")
     drawn = check_count(random_tables, "random_tables", 0)
+    if compare not in COMPARED:
+        raise ValueError(f"compare must be 'form' or 'values'; got {short_repr(compare)}")
+    number = PROCESSES if processes is None else check_count(processes, "processes", 0)
     if not is_integer(random_state):
         raise TypeError(f"random_state must be an int; got {short_repr(random_state)}")
     columns = read_schema(schema, question.user)
@@ -191,13 +206,14 @@ def audit_sensitivity(
     alphabet = letters_of_columns(
         columns, alphabets=alphabets, bounds=bounds, null=null, nan=nan, constants=found_constants
     )
-    audit = _Audit(function, question, alphabet, calls, domain, invariant)
+    audit = _Audit(function, question, alphabet, calls, domain, invariant, compare)
     deadline = time.perf_counter() + seconds
     with progress_bar(progress, "tables") as shown:
         pair, found, search = run_watched(
             lambda: audit.searched(claim, slack, deadline, drawn, int(random_state), shown), audit.runner, each
         )
-    return audit.report(pair, found, search, claim, slack)
+    memory = audit.memory(pair, search, number, each)
+    return audit.report(pair, found, search, claim, slack, memory)
 
 
 @dataclass(frozen=True)
@@ -328,6 +344,7 @@ class _Audit:
         max_calls: int,
         domain: Callable[[Any], Any] | None,
         invariant: Callable[[Any], Hashable] | None,
+        compare: str,
     ) -> None:
         self.function, self.question, self.alphabet, self.max_calls = function, question, alphabet, max_calls
         limits = question.limits
@@ -352,7 +369,14 @@ class _Audit:
         self.maker = TableMaker(names, kinds, question.layout)
         self.maker.require()
         plain = TableMaker(names, kinds, "rows")
-        self.runner = Runner(function, self.maker, self.rows_of, question.keys, question.missing_is_zero)
+        self.compare = compare
+        self.runner = Runner(function, self.maker, self.rows_of, question.keys, question.missing_is_zero, compare)
+        try:
+            self._work: Work | Unwritable = written(
+                Again(function, self.maker, question.keys), function, self.maker.package
+            )
+        except Unwritable as error:
+            self._work = error
         self._domain = None if domain is None else _about(domain, plain, self.rows_of, bool, "domain")
         self._invariant = None if invariant is None else _about(invariant, plain, self.rows_of, _hashable, "invariant")
 
@@ -371,10 +395,10 @@ class _Audit:
     ) -> tuple[Pair | None, Found, Search]:
         """The search, again in all orders of rows where the order matters; and the witness, made small."""
         order = self.question.order
-        try:
-            search = self._search(claim, slack, deadline, progress, ordered=order == "all")
+        search = self._search(claim, slack, deadline, progress, ordered=order == "all")
+        with contextlib.suppress(OrderMatters):
             self._finish(search, drawn, seed)
-        except OrderMatters:
+        if search.found.order_dependent:  # not while the exception is handled, which those of the function would name
             search = self._search(claim, slack, deadline, progress, ordered=True)
             self._finish(search, drawn, seed)
         found = search.found
@@ -438,6 +462,21 @@ class _Audit:
                 "there is nothing to audit"
             )
 
+    def memory(self, pair: Pair | None, search: Search, number: int, call_seconds: float | None) -> str:
+        """What is known of memory between calls: tables of the largest changes and a share are run again elsewhere."""
+        pairs = [pair, *search.found.worst_pairs.values()]
+        tables = {side: None for one in pairs if one is not None for side in (one.first, one.second)}
+        tables |= dict.fromkeys(search.share())
+        try:
+            if isinstance(self._work, Unwritable):
+                raise self._work
+            if not number:
+                return "assumed"
+            self.runner.compared_in(self._work, list(tables), number, call_seconds)
+        except Unwritable as error:
+            return f"assumed ({error})"
+        return f"none on {plural(len(tables), 'table')} in {number} fresh process{'es' * (number > 1)}"
+
     def report(
         self,
         pair: Pair | None,
@@ -445,6 +484,7 @@ class _Audit:
         search: Search,
         claim: tuple[Fraction | None, ...],
         slack: Fraction,
+        memory: str,
     ) -> SensitivityReport:
         """What was found, as a report."""
         question, limits, witness, worst = self.question, self.question.limits, None, found.worst
@@ -470,6 +510,9 @@ class _Audit:
             layout=question.layout,
             keys=question.keys,
             missing_is_zero=question.missing_is_zero,
+            compare=self.compare,
+            memory=memory,
+            outputs=len(self.runner.outputs),
             max_users=limits.max_users,
             max_rows=limits.max_rows,
             total_rows=limits.total_rows,
@@ -484,7 +527,7 @@ class _Audit:
             random_tables=found.random_tables,
             checked=found.checked,
             calls=self.runner.calls,
-            libraries=_libraries(question.layout),
+            libraries=() if (name := self.maker.package) is None else ((name, importlib.metadata.version(name)),),
         )
 
     def _witness(self, pair: Pair) -> SensitivityWitness:
@@ -558,8 +601,3 @@ def _hashable(value: Any) -> Hashable:
 def _name_of(function: Any) -> str:
     name = getattr(function, "__name__", None) or type(function).__name__
     return str(name).encode("utf-8", "backslashreplace").decode()
-
-
-def _libraries(layout: str) -> tuple[tuple[str, str], ...]:
-    package = {"pandas": "pandas", "polars": "polars", "lazy": "polars", "arrow": "pyarrow"}.get(layout)
-    return () if package is None else ((package, importlib.metadata.version(package)),)
