@@ -528,6 +528,8 @@ def test_functions_that_say_nothing_are_refused(function: Any, message: str) -> 
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"l1": -1}, ValueError, "l1 must be"),
+    ({"processes": 1}, ValueError, "processes must be 0 or at least 2"),
+    ({"compare": "text"}, ValueError, "compare must be"),
     ({"l1": math.nan}, ValueError, "l1 must be"),
     ({"l1": "many"}, ValueError, "l1"),
     ({"l0": "1/2"}, ValueError, "l0 is a number of keys"),

@@ -204,13 +204,13 @@ ASKED: dict[str, Any] = {
 }
 
 
-def found(memory: str | None, output: str, *, right: bool) -> str:
+def found(memory: str | None, output: str, *, right: bool, **asked: Any) -> str:
     """What an audit says: "violated", "remembers", or what else it is."""
     from userdp.audit import audit_sensitivity
     from userdp.exceptions import NotDeterministicError
 
     try:
-        report = audit_sensitivity(partial(answer, memory, output, right), **ASKED)
+        report = audit_sensitivity(partial(answer, memory, output, right), **ASKED, **asked)
     except NotDeterministicError as error:
         return "remembers" if "fresh process" in str(error) else str(error)
     if report.holds is False:

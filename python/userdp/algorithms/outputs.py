@@ -339,9 +339,11 @@ def _nested(
             if depth and not members:  # that a part is there is seen, also when it is empty
                 yield (*path, "empty"), "nothing"
             for key, member in members:
+                place = (*path, label_of(key))
                 if isinstance(value, Mapping) and type(key) not in PLAIN_KEYS:
-                    looks[(*path, label_of(key), "key")] = _name_of(type(key))
-                yield from _nested(member, keys, (*path, label_of(key)), depth + 1, looks)
+                    typed = (*place, "key")
+                    looks[typed] = _name_of(type(key))
+                yield from _nested(member, keys, place, depth + 1, looks)
             return
         number = entry_of(value)
     yield where, number

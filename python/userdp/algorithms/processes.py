@@ -26,12 +26,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from userdp.exact.numbers import check_count
 from userdp.exceptions import BudgetError
 
 PROCESSES = 2
-"""Of one audit, where nobody says how many: one that answers each question as its first, and one that goes on."""
+"""Of one audit, where nobody says how many: one that answers each question as its first, and one that goes on. Their
+answers are compared too, since both hash texts alike."""
 FORKS, FORK_SECONDS = 8, 5.0
 """Answers of forks, at least, and how long there may be more; the first of many calls may be slow."""
 ALONE_SECONDS = 30
@@ -43,28 +45,75 @@ _HOMES = {"HOME": "home", "USERPROFILE": "home", "TMPDIR": "tmp", "TEMP": "tmp",
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
-class Work(NamedTuple):
-    """A function of a question as other processes read it, its module and that one's file, and what else it needs."""
-
-    written: bytes
-    module: tuple[str, str | None]
-    needs: str | None
+class NotAsked(ValueError):
+    """Why no fresh process answers."""
 
 
-class Unwritable(ValueError):
-    """Why a function cannot be run in a fresh process."""
+class Fresh:
+    """So many fresh processes, and a function of questions as it is now, before it is called.
+
+    Attributes
+    ----------
+    number : int
+        0 where nobody wants any.
+    """
+
+    def __init__(self, number: int, function: Callable[[Any], Any], about: Any, needs: str | None = None) -> None:
+        """`about` is the code of others in the function, of which a file may be needed; `needs` is what it imports."""
+        self.number, self._why = number, "" if number else "no fresh process was wanted"
+        module, to = getattr(about, "__module__", None) or "", io.BytesIO()
+        self._module = (needs, module, getattr(sys.modules.get(module), "__file__", None))
+        try:
+            if number:
+                _writer()(to, pickle.HIGHEST_PROTOCOL).dump(function)
+        except Exception as error:
+            lacks = importlib.util.find_spec("cloudpickle") is None
+            hint = "; cloudpickle, which writes more, is not installed" if lacks else ""
+            self._why = f"it cannot be written for other processes, {_said(error)}{hint}"
+        self._written = to.getvalue()
+
+    def __str__(self) -> str:
+        return f"{self.number} fresh processes"
+
+    def answers(self, questions: Sequence[Any], seconds: float | None) -> list[list[tuple[Any, Any]]]:
+        """Ask each process all questions, in an order of its own: each question with its answer.
+
+        Raises
+        ------
+        NotAsked
+            Where no process can do the work.
+        BudgetError
+            Where one takes more seconds than that, and than it may take to start.
+        """
+        if self._why:
+            raise NotAsked(self._why)
+        orders = [random.Random(seed).sample(questions, len(questions)) for seed in range(self.number)]
+        limit = None if seconds is None else START_SECONDS + seconds
+        with contextlib.ExitStack() as stack:
+            running = [stack.enter_context(_started()) for _ in orders]
+            found: list[list[tuple[Any, Any]]] = []
+            for process, order in zip(running, orders, strict=True):
+                asked = pickle.dumps((self._module, self._written, order, not found))
+                try:
+                    said, _ = process.communicate(asked, timeout=limit)
+                except subprocess.TimeoutExpired:
+                    raise BudgetError(
+                        f"a fresh process did not answer {len(questions)} times within {limit:g} seconds; does the "
+                        "function wait for something that is not in its empty folders and environment?"
+                    ) from None
+                reply = pickle.loads(said) if said else "it ended"  # what `serve` has written
+                if isinstance(reply, str):
+                    raise NotAsked(f"in a fresh process: {reply}")
+                found.append(list(zip(order, reply, strict=True)))
+            return found
 
 
-def written(function: Callable[[Any], Any], about: Any, needs: str | None = None) -> Work:
-    """Write a function of questions down, as it is before it is called. `about` is the code of others in it."""
-    module = getattr(about, "__module__", None) or ""
-    to = io.BytesIO()
-    try:
-        _writer()(to, pickle.HIGHEST_PROTOCOL).dump(function)
-    except Exception as error:
-        hint = "" if importlib.util.find_spec("cloudpickle") else "; cloudpickle, which writes more, is not installed"
-        raise Unwritable(f"it cannot be written for other processes, {_said(error)}{hint}") from None
-    return Work(to.getvalue(), (module, getattr(sys.modules.get(module), "__file__", None)), needs)
+def check_processes(number: Any, default: int) -> int:
+    """Read a number of processes."""
+    read = default if number is None else check_count(number, "processes", 0)
+    if read == 1:
+        raise ValueError("processes must be 0 or at least 2, since their answers are compared; got 1")
+    return read
 
 
 def _writer() -> Any:
@@ -75,14 +124,15 @@ def _writer() -> Any:
     class Writer(base):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
             if isinstance(thing, functools._lru_cache_wrapper) and not _is_found(thing):
-                return _cached, (thing.__wrapped__, *thing.cache_parameters().values())
+                return functools.lru_cache, (thing.__wrapped__,)
             if type(thing) is threading.local:
                 return threading.local, ()
             if isinstance(thing, _LOCKS):
                 return (threading.Lock if type(thing) is _LOCKS[0] else threading.RLock), ()
             if isinstance(thing, contextvars.ContextVar):
                 default = contextvars.Context().run(thing.get, _NOTHING)
-                return _variable, (thing.name, [] if default is _NOTHING else [default])
+                given = {} if default is _NOTHING else {"default": default}
+                return functools.partial(contextvars.ContextVar, thing.name, **given), ()
             return super().reducer_override(thing) if found else NotImplemented
 
     return Writer
@@ -93,47 +143,8 @@ _NOTHING = object()
 
 def _is_found(thing: Any) -> bool:
     """Whether other processes find it by its name, as it is when it was just made."""
-    return (
-        thing.__module__ != "__main__" and getattr(sys.modules.get(thing.__module__), thing.__qualname__, None) is thing
-    )
-
-
-def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:
-    return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
-
-
-def _variable(name: str, default: list[Any]) -> Any:
-    return contextvars.ContextVar(name, default=default[0]) if default else contextvars.ContextVar(name)
-
-
-def answers(work: Work, questions: Sequence[Any], number: int, seconds: float | None) -> list[list[tuple[Any, Any]]]:
-    """Ask so many fresh processes all questions, each in an order of its own: each question with its answer.
-
-    Raises
-    ------
-    Unwritable
-        Where no process can do the work.
-    BudgetError
-        Where one takes more seconds than that.
-    """
-    orders = [random.Random(seed).sample(questions, len(questions)) for seed in range(number)]
-    limit = None if seconds is None else START_SECONDS + seconds
-    with contextlib.ExitStack() as stack:
-        running = [stack.enter_context(_started()) for _ in orders]
-        found = []
-        for process, order in zip(running, orders, strict=True):
-            try:
-                said, _ = process.communicate(pickle.dumps((work, order, not found)), timeout=limit)
-            except subprocess.TimeoutExpired:
-                raise BudgetError(
-                    f"a fresh process did not answer {len(questions)} times within {limit:g} seconds, and here the "
-                    "function does; what it waits for may be in the environment, or in a folder that is empty there"
-                ) from None
-            reply = pickle.loads(said) if said else "it ended"  # what `serve` has written
-            if isinstance(reply, str):
-                raise Unwritable(f"in a fresh process: {reply}")
-            found.append(list(zip(order, reply, strict=True)))
-        return found
+    module = sys.modules.get(thing.__module__)
+    return thing.__module__ != "__main__" and getattr(module, thing.__qualname__, None) is thing
 
 
 @contextlib.contextmanager
@@ -162,22 +173,24 @@ def _started() -> Any:
 
 
 def serve() -> None:
-    """Do what the standard input says, and write the answers to the standard output: the other end of `answers`."""
+    """Do what the standard input says, and write the answers to the standard output: the other end of `Fresh`."""
     parent = os.getppid()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    folders = {os.getcwd(), *map(os.environ.__getitem__, _HOMES)}  # before the code can name others
     to = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the code prints is no answer
     try:
-        work, questions, alone = pickle.load(sys.stdin.buffer)
-        name, path = work.module
-        if path is not None and name != "__main__" and _spec(name) is None:
+        (needs, name, path), written, questions, alone = pickle.load(sys.stdin.buffer)
+        if needs is not None:
+            importlib.import_module(needs)
+        try:
+            function = pickle.loads(written)
+        except ModuleNotFoundError:  # of a file that was loaded by its path
             spec: Any = importlib.util.spec_from_file_location(name, path)
             sys.modules[name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(sys.modules[name])
-        if work.needs is not None:
-            importlib.import_module(work.needs)
-        function = pickle.loads(work.written)
-        found = _alone(function, questions) if alone and hasattr(os, "fork") else []
+            function = pickle.loads(written)
+        found = _alone(function, questions, folders) if alone and hasattr(os, "fork") else []
         reply: Any = pickle.dumps(found + [function(question) for question in questions[len(found) :]])
     except BaseException as error:
         reply = pickle.dumps(_said(error))
@@ -186,8 +199,8 @@ def serve() -> None:
     os._exit(0)  # threads of the code, and what it wants to do at the end, are not waited for
 
 
-def _alone(function: Callable[[Any], Any], questions: Sequence[Any]) -> list[Any]:
-    """The answers of forks, of which none has seen another's question, up to one that does not answer."""
+def _alone(function: Callable[[Any], Any], questions: Sequence[Any], folders: set[str]) -> list[Any]:
+    """The answers of forks, of which none has seen another's question or files, up to one that does not answer."""
     found: list[Any] = []
     end = time.monotonic() + FORK_SECONDS
     for question in questions:
@@ -205,20 +218,12 @@ def _alone(function: Callable[[Any], Any], questions: Sequence[Any]) -> list[Any
         with os.fdopen(read, "rb") as source:
             said = source.read()
         os.waitpid(child, 0)
-        for name in {os.getcwd(), *map(os.environ.__getitem__, _HOMES)}:
-            for left in os.scandir(name):
-                shutil.rmtree(left) if left.is_dir(follow_symlinks=False) else os.unlink(left)
+        for left in (entry for folder in folders for entry in os.scandir(folder)):
+            shutil.rmtree(left) if left.is_dir(follow_symlinks=False) else os.unlink(left)
         if not said:
             break
         found.append(pickle.loads(said))
     return found
-
-
-def _spec(name: str) -> Any:
-    try:
-        return importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return None
 
 
 def _end_with(parent: int) -> None:

@@ -22,7 +22,7 @@ from userdp.algorithms.outputs import (
     output_of,
     raised,
 )
-from userdp.algorithms.processes import Unwritable, Work, answers
+from userdp.algorithms.processes import Fresh, NotAsked
 from userdp.algorithms.small_tables import Row, TableMaker, code_of_rows, same_content
 from userdp.audit.fresh import remade
 from userdp.audit.worlds import Entries
@@ -170,17 +170,17 @@ class Runner:
             "change the next"
         )
 
-    def compared_in(self, work: Work, tables: Sequence[Entries], number: int, call_seconds: float | None) -> None:
+    def compared_in(self, fresh: Fresh, tables: Sequence[Entries], call_seconds: float | None) -> None:
         """Refuse a function that gives other outputs in fresh processes, each of which has an order of its own.
 
         Values are compared with those of here, and forms among these processes alone, which hash texts alike.
         """
         spent = 5 * len(tables) * self.seconds / max(self.calls, 1)
         rows = {entries: self.rows_of(entries) for entries in tables}
-        found = answers(work, list(rows.items()), number, None if call_seconds is None else call_seconds + spent)
+        found = fresh.answers(list(rows.items()), None if call_seconds is None else call_seconds + spent)
         first = {entries: said for (entries, _), said in found[0]}
         if self.answered and all(holds.startswith(RAISES) for holds, *_ in first.values()):
-            raise Unwritable(f"in a fresh process it only gives {found[0][0][1][2]}")
+            raise NotAsked(f"in a fresh process it only gives {found[0][0][1][2]}")
         for order in found:
             for (entries, _), (holds, form, shown) in order:
                 here = self.outputs[self.output(entries)]

@@ -15,7 +15,7 @@ from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.finite import mechanism_name
-from userdp.algorithms.processes import PROCESSES, Unwritable, Work, answers, written
+from userdp.algorithms.processes import PROCESSES, Fresh, NotAsked, check_processes
 from userdp.audit.datasets import Labeled, Moves, user_values
 from userdp.audit.exhaustion import Draws, Exhaustion, Outputs, Path
 from userdp.audit.fresh import remade
@@ -154,12 +154,8 @@ def audit_sampler_law(
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be a bool; got {short_repr(flag)}")
     most = check_count(max_runs, "max_runs")
-    number = PROCESSES if processes is None else check_count(processes, "processes", 0)
-    work: Work | Unwritable
-    try:
-        work = written(_Again(mechanism, randomness), mechanism)
-    except Unwritable as error:
-        work = error
+    number = check_processes(processes, PROCESSES)
+    fresh = Fresh(number, _Again(mechanism, randomness), mechanism)
     space = _space(examples, n, m, neighbors, most)
     outputs, at_first = Outputs(), remade(mechanism)
     laws = [_exhaustion(mechanism, dataset, randomness, outputs, monotone) for dataset in space.members()]
@@ -172,7 +168,7 @@ def audit_sampler_law(
     return _report(
         search,
         outputs,
-        memory=_memory(laws, space, search.witness(), work, number),
+        memory=_memory(laws, space, search.witness(), fresh),
         mechanism=mechanism_name(mechanism),
         randomness=randomness,
         monotone=monotone,
@@ -225,24 +221,15 @@ class _Again:
         return Exhaustion(run, Outputs()).along(question[1])
 
 
-def _memory(
-    laws: Sequence[Exhaustion], space: Labeled, witness: LawWitness | None, work: Work | Unwritable, number: int
-) -> str:
+def _memory(laws: Sequence[Exhaustion], space: Labeled, witness: LawWitness | None, fresh: Fresh) -> str:
     """What is known of memory between runs: on some datasets the first finished run is repeated elsewhere."""
-    ranks = dict.fromkeys(witness.ranks if witness is not None else ())
-    ranks |= dict.fromkeys(random.Random(1).sample(range(len(laws)), min(len(laws), MOST_REPEATED)))
-    first = {rank: laws[rank].first for rank in ranks}
-    members = {rank: dataset for rank, dataset in enumerate(space.members()) if first.get(rank) is not None}
-    known = {rank: known for rank, known in first.items() if known is not None}
+    ranks = {*random.Random(1).sample(range(len(laws)), min(len(laws), MOST_REPEATED))}
+    ranks.update(witness.ranks if witness is not None else ())
+    first = {data: laws[rank].first for rank, data in enumerate(space.members()) if rank in ranks}
+    here = {(data, known[0]): known[1] for data, known in first.items() if known is not None}
     try:
-        if isinstance(work, Unwritable):
-            raise work
-        if not number or not known:
-            return "assumed"
-        asked = [(members[rank], path) for rank, (path, _) in known.items()]
-        here = dict(zip(asked, (code for _, code in known.values()), strict=True))
-        found = answers(work, asked, number, MOST_SECONDS)
-    except Unwritable as error:
+        found = fresh.answers(list(here), MOST_SECONDS)
+    except NotAsked as error:
         return f"assumed ({error})"
     for question, code in (one for order in found for one in order):
         if code != here[question]:
@@ -251,7 +238,7 @@ def _memory(
                 f"gave {short_repr(here[question])} and, with the same bits in a fresh process where its folders are "
                 f"empty and other datasets came before, {short_repr(code)}. It keeps something between calls"
             )
-    return f"none on {plural(len(known), 'dataset')} in {number} fresh process{'es' * (number > 1)}"
+    return f"none on {plural(len(here), 'dataset')} in {fresh}"
 
 
 def _refuse_errors(laws: Iterable[Exhaustion], outputs: Outputs) -> None:

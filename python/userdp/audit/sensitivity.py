@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from userdp.algorithms.outputs import COMPARED, NORMS, Change, worse
-from userdp.algorithms.processes import PROCESSES, Unwritable, Work, written
+from userdp.algorithms.processes import PROCESSES, Fresh, NotAsked, check_processes
 from userdp.algorithms.small_tables import LAYOUTS, Row, TableMaker, kind_of
 from userdp.audit.alphabets import Letters, constants_of, letters_of_columns, read_schema
 from userdp.audit.runner import Again, Runner, run_watched
@@ -192,7 +192,7 @@ def audit_sensitivity(
     drawn = check_count(random_tables, "random_tables", 0)
     if compare not in COMPARED:
         raise ValueError(f"compare must be 'form' or 'values'; got {short_repr(compare)}")
-    number = PROCESSES if processes is None else check_count(processes, "processes", 0)
+    number = check_processes(processes, PROCESSES)
     if not is_integer(random_state):
         raise TypeError(f"random_state must be an int; got {short_repr(random_state)}")
     columns = read_schema(schema, question.user)
@@ -206,13 +206,13 @@ def audit_sensitivity(
     alphabet = letters_of_columns(
         columns, alphabets=alphabets, bounds=bounds, null=null, nan=nan, constants=found_constants
     )
-    audit = _Audit(function, question, alphabet, calls, domain, invariant, compare)
+    audit = _Audit(function, question, alphabet, calls, domain, invariant, compare, number)
     deadline = time.perf_counter() + seconds
     with progress_bar(progress, "tables") as shown:
         pair, found, search = run_watched(
             lambda: audit.searched(claim, slack, deadline, drawn, int(random_state), shown), audit.runner, each
         )
-    memory = audit.memory(pair, search, number, each)
+    memory = audit.memory(pair, search, each)
     return audit.report(pair, found, search, claim, slack, memory)
 
 
@@ -345,6 +345,7 @@ class _Audit:
         domain: Callable[[Any], Any] | None,
         invariant: Callable[[Any], Hashable] | None,
         compare: str,
+        processes: int,
     ) -> None:
         self.function, self.question, self.alphabet, self.max_calls = function, question, alphabet, max_calls
         limits = question.limits
@@ -371,12 +372,7 @@ class _Audit:
         plain = TableMaker(names, kinds, "rows")
         self.compare = compare
         self.runner = Runner(function, self.maker, self.rows_of, question.keys, question.missing_is_zero, compare)
-        try:
-            self._work: Work | Unwritable = written(
-                Again(function, self.maker, question.keys), function, self.maker.package
-            )
-        except Unwritable as error:
-            self._work = error
+        self._fresh = Fresh(processes, Again(function, self.maker, question.keys), function, self.maker.package)
         self._domain = None if domain is None else _about(domain, plain, self.rows_of, bool, "domain")
         self._invariant = None if invariant is None else _about(invariant, plain, self.rows_of, _hashable, "invariant")
 
@@ -462,20 +458,16 @@ class _Audit:
                 "there is nothing to audit"
             )
 
-    def memory(self, pair: Pair | None, search: Search, number: int, call_seconds: float | None) -> str:
+    def memory(self, pair: Pair | None, search: Search, call_seconds: float | None) -> str:
         """What is known of memory between calls: tables of the largest changes and a share are run again elsewhere."""
         pairs = [pair, *search.found.worst_pairs.values()]
         tables = {side: None for one in pairs if one is not None for side in (one.first, one.second)}
         tables |= dict.fromkeys(search.share())
         try:
-            if isinstance(self._work, Unwritable):
-                raise self._work
-            if not number:
-                return "assumed"
-            self.runner.compared_in(self._work, list(tables), number, call_seconds)
-        except Unwritable as error:
+            self.runner.compared_in(self._fresh, list(tables), call_seconds)
+        except NotAsked as error:
             return f"assumed ({error})"
-        return f"none on {plural(len(tables), 'table')} in {number} fresh process{'es' * (number > 1)}"
+        return f"none on {plural(len(tables), 'table')} in {self._fresh}"
 
     def report(
         self,
