@@ -337,12 +337,33 @@ def test_what_was_not_tried_is_not_promised() -> None:
     report = audit_sensitivity(tens, **asked, letters=2)
     assert report.holds is True
     assert "at most 3 users, 2 rows of a user and 4 rows in all" in report.summary()
-    cut = audit_sensitivity(tens, **asked, max_calls=400)
+    cut = audit_sensitivity(tens, **asked, max_calls=400, max_users=3)
     assert (cut.holds, cut.complete) == (None, False)
     assert f"only {cut.tables} of {cut.all_tables:,} tables" in cut.summary()
+    assert f"These sizes would finish in about {cut.needed_seconds} second" in cut.summary()
+    assert Report.from_json(cut.to_json()).verify().finding == "consistent"
     wide = audit_sensitivity(tens, schema=dict.fromkeys("abcdefghij", float), user="who", l1=1, max_calls=500)
     assert wide.holds is None
     assert audit_sensitivity(tens, **asked, letters=2, max_users=4, total_rows=4, max_rows=1).holds is False
+
+
+def test_smaller_sizes_are_decided_where_the_usual_ones_are_too_many() -> None:
+    """Two columns have 848,125 tables of three users: the verdict is about two, and the others may still refute."""
+
+    def visitors(table: Table) -> int:
+        return len({row["who"] for row in table})
+
+    asked: dict[str, Any] = {"schema": {"town": ("a", "b"), "x": float}, "user": "who", "l1": 1}
+    report = audit_sensitivity(visitors, **asked, max_calls=6_000)
+    assert (report.holds, report.complete, report.needed_seconds) == (True, True, None)
+    assert (report.max_users, report.total_rows, report.ids) == (2, 2, (0, 1))
+    assert report.tables == report.all_tables == 1225
+    assert "at most 2 users, 2 rows of a user and 2 rows in all" in report.summary()
+    assert Report.from_json(report.to_json()).verify().finding == "consistent"
+    wider = audit_sensitivity(lambda table: visitors(table) + 10 * (visitors(table) > 2), **asked, max_calls=6_000)
+    assert (wider.holds, wider.max_users) == (False, 3)
+    said = audit_sensitivity(visitors, **asked, max_calls=6_000, max_users=3)
+    assert (said.holds, said.max_users) == (None, 3)
 
 
 def test_random_tables_show_violations_only() -> None:

@@ -130,15 +130,13 @@ def _writer() -> Any:
             if isinstance(thing, _LOCKS):
                 return (threading.Lock if type(thing) is _LOCKS[0] else threading.RLock), ()
             if isinstance(thing, contextvars.ContextVar):
-                default = contextvars.Context().run(thing.get, _NOTHING)
-                given = {} if default is _NOTHING else {"default": default}
+                given = {}
+                with contextlib.suppress(LookupError):
+                    given["default"] = contextvars.Context().run(thing.get)
                 return functools.partial(contextvars.ContextVar, thing.name, **given), ()
             return super().reducer_override(thing) if found else NotImplemented
 
     return Writer
-
-
-_NOTHING = object()
 
 
 def _is_found(thing: Any) -> bool:

@@ -7,6 +7,7 @@ the noise is made for is a fault, whatever the noise; the audit finds it, makes 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.metadata
 import math
 import random
@@ -33,6 +34,10 @@ from userdp.runtime import Progress, progress_bar
 
 Layout = Literal["rows", "tuples", "pandas", "polars", "lazy", "arrow"]
 
+PART = 2 / 3
+"""Of the budget for larger tables, where nobody says a size and a smaller one needs at most the rest."""
+SMALLER = ((3, 3), (2, 3), (2, 2))
+"""Users, and rows in all, of these."""
 MOST_USERS = 64
 MOST_ROWS = 64
 LETTERS = 6
@@ -64,9 +69,9 @@ def audit_sensitivity(
     order: Literal["any", "all", "kept"] = "any",
     ids: Sequence[Any] | None = None,
     letters: int | None = None,
-    max_users: int = 3,
+    max_users: int | None = None,
     max_rows: int | None = None,
-    total_rows: int = 4,
+    total_rows: int | None = None,
     max_calls: int = 20_000,
     max_seconds: float = 60.0,
     call_seconds: float | None = 10.0,
@@ -123,7 +128,10 @@ def audit_sensitivity(
         Values of a column; by default as many of up to 12 as `max_calls` allows, and at least 6. Categories and
         `alphabets` are taken whole.
     max_users, max_rows, total_rows : int
-        The largest tables: users, rows of one user (2 by default; 1 without a column of users), and rows in all.
+        The largest tables: users (3 by default), rows of one user (2; 1 without a column of users), and rows in all
+        (4). Where none of these and no `letters` are given and these are too many tables, smaller ones are tried first:
+        of 3 users and 3 rows, 2 and 3, or 2 and 2. The verdict is about them where the budget ends before the others
+        were tried, among which violations are looked for as well.
     max_calls : int
         Calls of the function, at most; beyond it the verdict is None.
     max_seconds, call_seconds : float
@@ -229,6 +237,7 @@ class _Question:
     order: str
     limits: Limits
     letters: int | None
+    any_size: bool
 
     @staticmethod
     def read(
@@ -259,9 +268,9 @@ class _Question:
             keys = (keys,) if isinstance(keys, str) else tuple(keys)
             if not keys or not all(isinstance(key, str) for key in keys):
                 raise TypeError(f"keys must be names of columns of the output; got {short_repr(keys)}")
-        users = check_count(max_users, "max_users")
+        users = check_count(3 if max_users is None else max_users, "max_users")
         rows = check_count(max_rows, "max_rows") if max_rows is not None else 2 if user is not None else 1
-        total = min(check_count(total_rows, "total_rows"), users * rows)
+        total = min(check_count(4 if total_rows is None else total_rows, "total_rows"), users * rows)
         if user is None and rows != 1:
             raise ValueError(
                 f"max_rows={rows} needs user=, the column of users: without it each row is a user, and a claim about "
@@ -286,6 +295,7 @@ class _Question:
             order,
             Limits(users, rows, total, user is not None),
             number,
+            all(one is None for one in (max_users, max_rows, total_rows, letters)),
         )
 
 
@@ -354,6 +364,7 @@ class _Audit:
             number = LETTERS
             while number < MOST_LETTERS and limits.worlds(_rows(alphabet, number + 1)) <= max_calls:
                 number += 1
+        self.limits = limits
         self.letters = tuple(one.first(number) for one in alphabet)
         self.total = limits.worlds(_rows(alphabet, number))
         self.rows = Rows(tuple(map(len, self.letters)))
@@ -390,13 +401,19 @@ class _Audit:
         progress: Callable[[int, int], object],
     ) -> tuple[Pair | None, Found, Search]:
         """The search, again in all orders of rows where the order matters; and the witness, made small."""
-        order = self.question.order
-        search = self._search(claim, slack, deadline, progress, ordered=order == "all")
-        with contextlib.suppress(OrderMatters):
-            self._finish(search, drawn, seed)
-        if search.found.order_dependent:  # not while the exception is handled, which those of the function would name
-            search = self._search(claim, slack, deadline, progress, ordered=True)
-            self._finish(search, drawn, seed)
+        rows, most = math.prod(self.rows.sizes), self.max_calls * (1 - PART)
+        smaller = (self._sized(*size) for size in SMALLER) if self.question.any_size and self.total > most else ()
+        small = next((one for one in smaller if one.worlds(rows) <= most), None)
+        search = self._ended(small or self.limits, claim, slack, deadline, self.max_calls, progress, drawn, seed)
+        if small is not None and search.found.complete:
+            until, calls = time.perf_counter() + (deadline - time.perf_counter()) * PART, self.runner.calls
+            larger = self._ended(
+                self.limits, claim, slack, until, self.max_calls - calls, progress, 0, seed, ordered=search.ordered
+            )
+            search.found.form_dependent = search.found.form_dependent or larger.found.form_dependent
+            larger.found.random_tables = search.found.random_tables
+            if larger.found.complete or larger.found.violation is not None:
+                search = larger
         found = search.found
         self._refuse_what_says_nothing()
         if found.violation is not None:
@@ -409,11 +426,44 @@ class _Audit:
                 return found.worst_pairs[norm], found, search
         return found.worst_pairs.get("l1"), found, search
 
-    def _search(
+    def _sized(self, users: int, total: int) -> Limits:
+        limits = self.question.limits
+        users = min(users, limits.max_users)
+        return dataclasses.replace(limits, max_users=users, total_rows=min(total, users * limits.max_rows))
+
+    def _ended(
         self,
+        limits: Limits,
         claim: tuple[Fraction | None, ...],
         slack: Fraction,
         deadline: float,
+        calls: int,
+        progress: Callable[[int, int], object],
+        drawn: int,
+        seed: int,
+        *,
+        ordered: bool = False,
+    ) -> Search:
+        """A search that has ended, again in all orders of rows where the order matters."""
+        ordered = ordered or self.question.order == "all"
+        started = time.perf_counter()
+        search = self._search(limits, claim, slack, deadline, calls, progress, ordered=ordered)
+        with contextlib.suppress(OrderMatters):
+            self._finish(search, drawn, seed)
+        if search.found.order_dependent:  # not while the exception is handled, which those of the function would name
+            search = self._search(limits, claim, slack, deadline, calls, progress, ordered=True)
+            self._finish(search, drawn, seed)
+        done = max(1, search.found.tables + search.found.excluded)
+        search.needed_seconds = math.ceil((time.perf_counter() - started) / done * search.total)
+        return search
+
+    def _search(
+        self,
+        limits: Limits,
+        claim: tuple[Fraction | None, ...],
+        slack: Fraction,
+        deadline: float,
+        calls: int,
         progress: Callable[[int, int], object],
         *,
         ordered: bool,
@@ -421,7 +471,7 @@ class _Audit:
         return Search(
             self.runner,
             self.rows,
-            self.question.limits,
+            limits,
             neighbors=self.question.neighbors,
             claim=claim,
             slack=slack,
@@ -429,10 +479,10 @@ class _Audit:
             check_order=not ordered and self.question.order != "kept",
             domain=self._domain,
             invariant=self._invariant,
-            max_calls=self.max_calls,
+            max_calls=calls,
             deadline=deadline,
             progress=progress,
-            total=self.total,
+            total=limits.worlds(math.prod(self.rows.sizes)),
         )
 
     def _finish(self, search: Search, drawn: int, seed: int) -> None:
@@ -479,7 +529,7 @@ class _Audit:
         memory: str,
     ) -> SensitivityReport:
         """What was found, as a report."""
-        question, limits, witness, worst = self.question, self.question.limits, None, found.worst
+        question, limits, witness, worst = self.question, search.limits, None, found.worst
         if pair is not None:
             witness = self._witness(pair)
             worst = worse(worst, witness.change)
@@ -495,7 +545,7 @@ class _Audit:
             function=_name_of(self.function),
             neighbors=question.neighbors,
             user=question.user,
-            ids=tuple(question.ids),
+            ids=tuple(question.ids[: limits.max_users]),
             columns=tuple(
                 (one.name, one.kind, letters) for one, letters in zip(self.alphabet, self.letters, strict=True)
             ),
@@ -510,10 +560,11 @@ class _Audit:
             total_rows=limits.total_rows,
             order="all" if ordered else "kept" if question.order == "kept" else "checked",
             complete=found.complete,
+            needed_seconds=None if found.complete or violated else search.needed_seconds,
             form_dependent=bool(found.form_dependent),
             restricted=self._domain is not None or self._invariant is not None,
             tables=found.tables,
-            all_tables=self.total,
+            all_tables=search.total,
             excluded=found.excluded,
             pairs=found.pairs,
             random_tables=found.random_tables,

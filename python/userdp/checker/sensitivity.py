@@ -16,20 +16,9 @@ from userdp.checker.values import count, decode, fraction, need, text_of
 
 FIELDS = {
     *("holds", "witness", "worst", "claim", "slack", "function", "neighbors", "user", "ids", "columns", "layout"),
-    *(
-        "compare",
-        "memory",
-        "outputs",
-        "keys",
-        "missing_is_zero",
-        "max_users",
-        "max_rows",
-        "total_rows",
-        "order",
-        "complete",
-        "form_dependent",
-    ),
+    *("keys", "missing_is_zero", "max_users", "max_rows", "total_rows", "order", "complete", "form_dependent"),
     *("restricted", "tables", "all_tables", "excluded", "pairs", "random_tables", "checked", "calls", "libraries"),
+    *("compare", "memory", "outputs", "needed_seconds"),
 }
 KINDS = ("float", "int", "str", "bool", "date", "datetime", "any")
 LAYOUTS = ("rows", "tuples", "pandas", "polars", "lazy", "arrow")
@@ -103,6 +92,9 @@ def check_sensitivity(report: dict[str, Any]) -> Checked:
     need(_text(report["memory"], "memory").startswith(("none on ", "assumed")), "memory is none, or assumed")
     for name in ("outputs", "tables", "all_tables", "excluded", "pairs", "random_tables", "checked", "calls"):
         count(report[name], name)
+    if report["needed_seconds"] is not None:
+        count(report["needed_seconds"], "needed_seconds")
+        need(not report["complete"], "what is complete needs no more time")
     libraries = report["libraries"]
     need(isinstance(libraries, list), "libraries is not a list")
     for entry in libraries:

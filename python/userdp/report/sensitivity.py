@@ -151,6 +151,8 @@ class SensitivityReport(Report):
         sides of every pair; or one, since the order is kept by promise.
     complete : bool
         Whether all tables were tried.
+    needed_seconds : int or None
+        About how long all would take, where they were not.
     form_dependent : bool
         Whether the same rows in the same order, stored in another way, gave another output.
     restricted : bool
@@ -187,6 +189,7 @@ class SensitivityReport(Report):
     total_rows: int
     order: str
     complete: bool
+    needed_seconds: int | None
     form_dependent: bool
     restricted: bool
     tables: int
@@ -221,6 +224,7 @@ class SensitivityReport(Report):
         "total_rows": COUNT,
         "order": one_of("checked", "all", "kept"),
         "complete": FLAG,
+        "needed_seconds": optional(COUNT),
         "form_dependent": FLAG,
         "restricted": FLAG,
         "tables": COUNT,
@@ -440,8 +444,13 @@ class SensitivityReport(Report):
             return f"The output depends on how a table is stored, so that no bound holds. Searched: {scope}."
         if not self.complete:
             share = f"{in_digits(self.tables)} of {in_digits(self.all_tables)}"
-            return f"No violation was found, and only {share} tables were tried, of all {scope}. {beyond}."
+            needed = "" if self.needed_seconds is None else f" These sizes would finish in {self._needed()}."
+            return f"No violation was found, and only {share} tables were tried, of all {scope}.{needed} {beyond}."
         return f"The largest changes, of all {scope}. {beyond}."
+
+    def _needed(self) -> str:
+        seconds = f"about {in_digits(self.needed_seconds or 0)} seconds"
+        return f"{seconds}, with max_seconds and max_calls above that and {in_digits(self.all_tables)}"
 
     def _plain(self) -> TableMaker:
         """Shows tables as tuples, whatever they were made as."""
