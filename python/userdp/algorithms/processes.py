@@ -227,6 +227,8 @@ def _alone(function: Callable[[Any], Any], questions: Sequence[Any], folders: se
 def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)  # forks too: this process began a session of its own
     os._exit(1)
 
 
