@@ -27,6 +27,16 @@ UNLISTED = 4 * SLOW
 _START = pytest.StashKey[float]()
 
 
+@pytest.fixture(autouse=True)
+def _no_fresh_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits start no processes, which would take half a second each, but in tests that are marked `fresh`."""
+    if request.node.get_closest_marker("fresh") is None:
+        for name in ("sensitivity", "sampler_law"):
+            module = sys.modules.get(f"userdp.audit.{name}")
+            if module is not None:
+                monkeypatch.setattr(module, "PROCESSES", 0)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-durations", action="store_true", help=f"write {TABLE.name}, after all tests have run")
 

@@ -337,12 +337,33 @@ def test_what_was_not_tried_is_not_promised() -> None:
     report = audit_sensitivity(tens, **asked, letters=2)
     assert report.holds is True
     assert "at most 3 users, 2 rows of a user and 4 rows in all" in report.summary()
-    cut = audit_sensitivity(tens, **asked, max_calls=400)
+    cut = audit_sensitivity(tens, **asked, max_calls=400, max_users=3)
     assert (cut.holds, cut.complete) == (None, False)
     assert f"only {cut.tables} of {cut.all_tables:,} tables" in cut.summary()
+    assert f"These sizes would finish in about {cut.needed_seconds} second" in cut.summary()
+    assert Report.from_json(cut.to_json()).verify().finding == "consistent"
     wide = audit_sensitivity(tens, schema=dict.fromkeys("abcdefghij", float), user="who", l1=1, max_calls=500)
     assert wide.holds is None
     assert audit_sensitivity(tens, **asked, letters=2, max_users=4, total_rows=4, max_rows=1).holds is False
+
+
+def test_smaller_sizes_are_decided_where_the_usual_ones_are_too_many() -> None:
+    """Two columns have 848,125 tables of three users: the verdict is about two, and the others may still refute."""
+
+    def visitors(table: Table) -> int:
+        return len({row["who"] for row in table})
+
+    asked: dict[str, Any] = {"schema": {"town": ("a", "b"), "x": float}, "user": "who", "l1": 1}
+    report = audit_sensitivity(visitors, **asked, max_calls=6_000)
+    assert (report.holds, report.complete, report.needed_seconds) == (True, True, None)
+    assert (report.max_users, report.total_rows, report.ids) == (2, 2, (0, 1))
+    assert report.tables == report.all_tables == 1225
+    assert "at most 2 users, 2 rows of a user and 2 rows in all" in report.summary()
+    assert Report.from_json(report.to_json()).verify().finding == "consistent"
+    wider = audit_sensitivity(lambda table: visitors(table) + 10 * (visitors(table) > 2), **asked, max_calls=6_000)
+    assert (wider.holds, wider.max_users) == (False, 3)
+    said = audit_sensitivity(visitors, **asked, max_calls=6_000, max_users=3)
+    assert (said.holds, said.max_users) == (None, 3)
 
 
 def test_random_tables_show_violations_only() -> None:
@@ -402,16 +423,22 @@ def test_what_noise_cannot_hide_is_infinite(function: Any) -> None:
     assert report.verify(function).refuted
 
 
-def test_exceptions_of_one_type_are_one_output() -> None:
+def test_texts_of_exceptions_are_form() -> None:
+    """Whoever sees an exception sees its text, unless the caller says that nobody does."""
+
     def checked(table: Table) -> int:
         if any(row["x"] is None for row in table):
             raise ValueError(f"a text that nobody is shown: {len(table)}")
         return 0
 
     assert audit_sensitivity(checked, schema={"x": ("a",)}, l1=0).holds is False
-    bad = audit_sensitivity(checked, schema={"x": [None, "a"]}, invariant=lambda table: None in [r["x"] for r in table])
-    assert bad.worst == Change(0, 0, 0, 0)
-    assert bad.witness is None
+    asked: dict[str, Any] = {"schema": {"x": [None, "a"]}, "invariant": lambda table: None in [r["x"] for r in table]}
+    seen = audit_sensitivity(checked, **asked, l1=0)
+    assert (seen.holds, seen.worst) == (False, INFINITE)
+    assert "the form of the output differs" in seen.summary()
+    hidden = audit_sensitivity(checked, **asked, compare="values")
+    assert hidden.worst == Change(0, 0, 0, 0)
+    assert hidden.witness is None
 
 
 def test_absent_keys_may_count_as_zero() -> None:
@@ -419,7 +446,7 @@ def test_absent_keys_may_count_as_zero() -> None:
         found: dict[str, int] = {}
         for row in table:
             found[row["x"]] = found.get(row["x"], 0) + 1
-        return found
+        return dict(sorted(found.items(), key=repr))
 
     asked: dict[str, Any] = {"schema": {"x": ("a", "b")}, "l1": 2, "l2_squared": 2, "l0": 2, "linf": 1}
     assert audit_sensitivity(sparse, **asked).worst == INFINITE
@@ -522,6 +549,8 @@ def test_functions_that_say_nothing_are_refused(function: Any, message: str) -> 
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"l1": -1}, ValueError, "l1 must be"),
+    ({"processes": 1}, ValueError, "processes must be 0 or at least 2"),
+    ({"compare": "text"}, ValueError, "compare must be"),
     ({"l1": math.nan}, ValueError, "l1 must be"),
     ({"l1": "many"}, ValueError, "l1"),
     ({"l0": "1/2"}, ValueError, "l0 is a number of keys"),
@@ -679,6 +708,7 @@ def test_frames_are_as_rows(frame: Any) -> None:
         "user": "who",
         "frame": frame,
         "missing": 0,
+        "compare": "values",
         "keys": None if frame == "pandas" else "town",
         "max_users": 2,
         "total_rows": 3,

@@ -8,6 +8,7 @@ is added to it hides nothing.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
@@ -20,7 +21,7 @@ from uuid import UUID
 
 import numpy as np
 
-from userdp.exact.encoding import NAN
+from userdp.exact.encoding import NAN, encode, printable
 
 Entry: TypeAlias = "int | Fraction | str"
 """A number, or in words what stands there in place of one."""
@@ -35,16 +36,33 @@ KEYED = ("mapping", "set", "frame")
 """Forms in which an entry that is not there may stand for 0."""
 
 
+COMPARED = ("form", "values")
+"""What of two outputs is compared: all that is seen of them, or their values alone."""
+PLACED = (((), "dict"),)
+PLAIN_KEYS = (int, str)
+"""Keys of other types may equal one of these, and look different."""
+MOST_TEXT = 1000
+"""Characters of a text that describes a form; of longer ones the rest is a digest."""
+
+
 class Output(NamedTuple):
-    """An output: its form, and its entries by key."""
+    """An output: what it is, its entries by key in their order, and of its parts how they look, by key too."""
 
     form: str
     entries: Mapping[Hashable, Entry]
+    looks: tuple[tuple[Hashable, str], ...] = ()
 
-    @property
-    def identity(self) -> Hashable:
+    def identity(self, compare: str) -> Hashable:
         """Equal for equal outputs only."""
-        return self.form, frozenset(self.entries.items())
+        if compare == "values":
+            return self.form, frozenset(self.entries.items())
+        return self.form, tuple(self.entries.items()), self.looks
+
+    def written(self) -> tuple[str, str]:
+        """What it holds, and how it looks, as texts that other processes write as well."""
+        parts = [(repr(encode(key)), str(entry)) for key, entry in self.entries.items()]
+        looks = [(repr(encode(key)), look) for key, look in self.looks]
+        return f"{self.form} {sorted(parts)}", f"{[key for key, _ in parts]} {looks}"
 
 
 class Change(NamedTuple):
@@ -69,15 +87,29 @@ class UnreadableOutput(ValueError):
     """An output that is no function of keys, or whose keys nobody named."""
 
 
-def change_between(one: Output, other: Output, *, missing_is_zero: bool = False) -> Change:
+def form_differs(one: Output, other: Output) -> bool:
+    """Whether what two outputs both have looks different: order, names, types, attributes, texts of exceptions."""
+    if one.form != other.form:
+        return RAISES not in (one.form, other.form)
+    keys, others = one.entries.keys(), other.entries.keys()
+    looks, shown = dict(one.looks), dict(other.looks)
+    paths = looks.keys() | shown.keys() if keys == others else looks.keys() & shown.keys()
+    return [key for key in keys if key in others] != [key for key in others if key in keys] or any(
+        looks.get(path) != shown.get(path) for path in paths
+    )
+
+
+def change_between(one: Output, other: Output, *, missing_is_zero: bool = False, compare: str = "values") -> Change:
     """The exact change from one output to the other.
 
     Infinite where the forms differ, where a key is on one side only (unless it then counts as 0), and where anything
     but a number meets something else.
     """
-    if one.form != other.form or one.form == RAISES:
-        return NONE if one == other else INFINITE
     first, second = one.entries, other.entries
+    if one.form != other.form or (compare == "form" and form_differs(one, other)):
+        return INFINITE
+    if one.form == RAISES:
+        return NONE if first == second else INFINITE
     if first.keys() != second.keys():
         if not missing_is_zero or one.form not in KEYED:
             return INFINITE
@@ -97,8 +129,31 @@ def change_between(one: Output, other: Output, *, missing_is_zero: bool = False)
 
 
 def raised(error: BaseException) -> Output:
-    """The output of a call that raised: which type it was is seen from outside, and its text need not be."""
-    return Output(RAISES, {(): type(error).__name__})
+    """The output of a call that raised: its type, and as its look what is printed of it and of what it came from."""
+    texts, seen, cause = [], set[int](), error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        try:
+            text = f"{_name_of(type(cause))}: {cause}"
+        except Exception:
+            text = f"{_name_of(type(cause))} with a message that cannot be read"
+        texts += [text, *map(str, getattr(cause, "__notes__", ()))]
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)  # type: ignore[assignment]
+    return Output(RAISES, {(): type(error).__name__}, (((), _short(" <- ".join(texts))),))
+
+
+def _name_of(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _short(text: str) -> str:
+    """A text that is told apart from all others, and that can be stored."""
+    shown = printable(text)[:MOST_TEXT]
+    return (
+        shown
+        if shown == text
+        else f"{shown} (SHA-256 {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()})"
+    )
 
 
 def output_of(value: Any, keys: Sequence[str] | None = None) -> Output:
@@ -123,26 +178,77 @@ def output_of(value: Any, keys: Sequence[str] | None = None) -> Output:
         entries = {}
         for key, item in value.items():
             number = flat_entry(item)
-            if number is None:
-                return Output("mapping", _collected(_nested(value, keys, (), 0)))
+            if number is None or type(key) not in PLAIN_KEYS:
+                return _of_parts("mapping", value, keys)
             label = label_of(key)
             if label in entries:
                 raise UnreadableOutput(f"two entries have the key {key!r:.60}")
             entries[label] = number
-        return Output("mapping", entries)
+        return Output("mapping", entries, PLACED)
     return _of_any(value, keys)
+
+
+def _of_parts(form: str, value: Any, keys: Sequence[str] | None) -> Output:
+    looks: dict[Hashable, str] = {}
+    entries = _collected(_nested(value, keys, (), 0, looks))
+    return Output(form, entries, tuple(looks.items()))
 
 
 def _of_any(value: Any, keys: Sequence[str] | None) -> Output:
     value = materialized(value)
     rows = _frame_rows(value, keys)
     if rows is not None:
-        return Output("frame", _collected(rows))
+        return Output("frame", _collected(rows), (((), _look(value, keys)),))
     keyed = isinstance(value, Mapping) or (_package(value) == "pandas" and hasattr(value, "index"))
     form = "mapping" if keyed else "set" if isinstance(value, (set, frozenset)) else "sequence"
     if flat_entry(value) is not None:
-        return Output("number", {(): entry_of(value)})
-    return Output(form if _members(value) is not None else "number", _collected(_nested(value, keys, (), 0)))
+        form = "number"
+    return _of_parts(form if _members(value) is not None else "number", value, keys)
+
+
+def _look(value: Any, keys: Sequence[str] | None) -> str:
+    """How a container looks, or a number with attributes; "" for other numbers, which noise makes alike."""
+    kind, module = type(value), _package(value)
+    parts: list[Any] = []
+    if module == "pandas":
+        frame = hasattr(value, "columns")
+        parts += [*value.columns.names, *value.columns, *map(_dtype_look, value.dtypes)] if frame else [str(value.name)]
+        parts += [] if frame else [_dtype_look(value.dtype)]
+        parts += [getattr(value, "attrs", {}), getattr(value, "flags", None)]
+        index = getattr(value, "index", value)
+        parts += [_name_of(type(index)), *index.names, _dtype_look(index.dtype), getattr(index, "freq", None)]
+        if type(index).__name__ == "RangeIndex":
+            parts += [index.start, index.step]
+        elif keys is not None:  # otherwise they are the keys
+            parts += list(index)
+    elif module == "polars":
+        types = value.schema.items() if hasattr(value, "schema") else [(value.name, value.dtype)]
+        parts += [(name, dtype, list(getattr(dtype, "categories", ()))) for name, dtype in types]
+    elif module == "pyarrow":
+        columns = value.columns if hasattr(value, "columns") else [value]
+        if hasattr(value, "schema"):
+            parts.append(value.schema.to_string(show_field_metadata=True, truncate_metadata=False))
+        for column in columns:
+            chunks = getattr(column, "chunks", [column])
+            parts += [
+                str(column.type),
+                *(chunk.dictionary.to_pylist() for chunk in chunks if hasattr(chunk, "dictionary")),
+            ]
+    elif isinstance(value, np.ndarray):
+        parts += [value.dtype.descr if value.dtype.names else value.dtype.str, value.shape]
+        if isinstance(value, np.ma.MaskedArray):
+            parts += [value.data.tolist(), value.fill_value]
+    if module not in ("pandas", "polars", "pyarrow") and not isinstance(value, (Enum, np.ma.MaskedArray)):
+        attributes = dict(sorted(getattr(value, "__dict__", {}).items()))
+        if flat_entry(value) is not None and not attributes:
+            return ""
+        parts += [*getattr(kind, "_fields", ()), *(_of_any(attributes, keys) if attributes else ())]
+    return _short(" ".join([_name_of(kind), *map(repr, parts)]))
+
+
+def _dtype_look(dtype: Any) -> Any:
+    """A type of a pandas column; of categories, which ones there are."""
+    return (list(dtype.categories), dtype.ordered) if hasattr(dtype, "categories") else repr(dtype)
 
 
 def _package(value: Any) -> str:
@@ -201,7 +307,7 @@ def _members(value: Any) -> list[tuple[Any, Any]] | None:
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, (set, frozenset)):
-        return [(member, 1) for member in value]
+        return [(member, 1) for member in sorted(value, key=repr)]
     if module == "pandas" and hasattr(value, "index") and hasattr(value, "to_list"):
         return list(zip(value.index, value.to_list(), strict=True))
     if hasattr(value, "tolist") and not isinstance(value, np.generic):
@@ -214,11 +320,15 @@ def _members(value: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
-def _nested(value: Any, keys: Any, path: tuple[Hashable, ...], depth: int) -> Iterator[tuple[Hashable, Entry]]:
+def _nested(
+    value: Any, keys: Any, path: tuple[Hashable, ...], depth: int, looks: dict[Hashable, str]
+) -> Iterator[tuple[Hashable, Entry]]:
     if depth > MOST_NESTED:
         raise UnreadableOutput(f"the output is nested over {MOST_NESTED} deep")
     value = materialized(value)
-    number = flat_entry(value)
+    number, where = flat_entry(value), path[0] if len(path) == 1 else path
+    if look := _look(value, keys):
+        looks[where] = look
     if number is None:
         rows = _frame_rows(value, keys) if depth else None
         if rows is not None:
@@ -229,10 +339,14 @@ def _nested(value: Any, keys: Any, path: tuple[Hashable, ...], depth: int) -> It
             if depth and not members:  # that a part is there is seen, also when it is empty
                 yield (*path, "empty"), "nothing"
             for key, member in members:
-                yield from _nested(member, keys, (*path, label_of(key)), depth + 1)
+                place = (*path, label_of(key))
+                if isinstance(value, Mapping) and type(key) not in PLAIN_KEYS:
+                    typed = (*place, "key")
+                    looks[typed] = _name_of(type(key))
+                yield from _nested(member, keys, place, depth + 1, looks)
             return
         number = entry_of(value)
-    yield (path[0] if len(path) == 1 else path), number
+    yield where, number
 
 
 def _as_tuple(key: Hashable) -> tuple[Hashable, ...]:

@@ -31,14 +31,18 @@ class TableMaker:
     kinds: tuple[str, ...]
     layout: str
 
+    @property
+    def package(self) -> str | None:
+        """What tables of this form need."""
+        return {"pandas": "pandas", "polars": "polars", "lazy": "polars", "arrow": "pyarrow"}.get(self.layout)
+
     def require(self) -> None:
         """Refuse a form of tables whose package is not installed."""
-        package = {"pandas": "pandas", "polars": "polars", "lazy": "polars", "arrow": "pyarrow"}.get(self.layout)
-        if package is not None:
+        if self.package is not None:
             try:
-                importlib.import_module(package)
+                importlib.import_module(self.package)
             except ModuleNotFoundError:
-                raise ImportError(f"frame={self.layout!r} needs {package}: pip install 'userdp[frame]'") from None
+                raise ImportError(f"frame={self.layout!r} needs {self.package}: pip install 'userdp[frame]'") from None
 
     def table(self, rows: Sequence[Row]) -> Any:
         """The table of these rows, in this order, made anew."""

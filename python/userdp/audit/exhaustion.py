@@ -233,6 +233,10 @@ class Outputs:
         self.errors.setdefault(number, error)
         return number
 
+    def code_at(self, number: int) -> str:
+        """What other processes call the output of a number."""
+        return tuple(self._numbers)[number]
+
     def _number(self, key: str, value: Callable[[], Any]) -> int:
         found = self._numbers.get(key)
         if found is None:
@@ -361,6 +365,19 @@ class Exhaustion:
         self.left -= mass
         if self._first is None:
             self._first = path, output
+
+    @property
+    def first(self) -> tuple[Path, str] | None:
+        """The first finished path, and the code of its output."""
+        return None if self._first is None else (self._first[0], self._outputs.code_at(self._first[1]))
+
+    def along(self, path: Path) -> str:
+        """The code of the output at the end of a path, or why there is none."""
+        try:
+            found = self._output(path)
+        except ValueError as error:
+            return f"refused: {error}"
+        return self._outputs.code_at(found) if isinstance(found, int) else "goes on"
 
     def check_again(self, at_first: Callable[[Draws], Any]) -> None:
         """Run the first finished path once more, and by a copy from before all calls.

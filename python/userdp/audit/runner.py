@@ -10,7 +10,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from userdp.algorithms.outputs import (
     RAISES,
@@ -22,6 +22,7 @@ from userdp.algorithms.outputs import (
     output_of,
     raised,
 )
+from userdp.algorithms.processes import Fresh, NotAsked
 from userdp.algorithms.small_tables import Row, TableMaker, code_of_rows, same_content
 from userdp.audit.fresh import remade
 from userdp.audit.worlds import Entries
@@ -55,11 +56,14 @@ class Runner:
         rows_of: Callable[[Entries], list[Row]],
         keys: Sequence[str] | None,
         missing_is_zero: bool,
+        compare: str,
     ) -> None:
         self.calls, self.answered, self.says_something = 0, False, False
         self.first_error: BaseException | None = None
         self.outputs: list[Output] = []
+        self._compare = compare
         self.started: float | None = None
+        self.seconds = 0.0
         self.stopped = False
         self.current: Entries = ()
         self._at_first = remade(function)
@@ -82,7 +86,8 @@ class Runner:
             raise _Stopped
         made = self._made(entries) if table is None else table
         self.calls += 1
-        self.current, self.started = entries, time.perf_counter()
+        self.current = entries
+        self.started = time.perf_counter()
         output = None
         try:
             value = materialized((self._function if function is None else function)(made))
@@ -91,10 +96,11 @@ class Runner:
                 self.first_error = error
             output = raised(error)
         finally:
+            self.seconds += time.perf_counter() - self.started
             self.started = None
         if output is None:
             output = self._read(value, entries)
-        identity = output.identity
+        identity = output.identity(self._compare)
         number = self._ids.get(identity)
         if number is None:
             number = self._ids[identity] = len(self.outputs)
@@ -131,7 +137,9 @@ class Runner:
         pair = (one, other) if one < other else (other, one)
         found = self._changes.get(pair)
         if found is None:
-            found = change_between(self.outputs[one], self.outputs[other], missing_is_zero=self._missing)
+            found = change_between(
+                self.outputs[one], self.outputs[other], missing_is_zero=self._missing, compare=self._compare
+            )
             self._changes[pair] = found
         return found
 
@@ -150,11 +158,35 @@ class Runner:
     def _require(self, entries: Entries, after: int, when: str) -> None:
         before = self.output(entries)
         if before != after:
-            raise NotDeterministicError(
-                f"the function is not deterministic: on the table {self.shown(entries)} it gave "
-                f"{_short(self.outputs[before])} and, {when}, {_short(self.outputs[after])}. Turn its noise off, or "
-                "fix its seed inside the function; what one call leaves behind must not change the next"
-            )
+            first, second = _short(self.outputs[before]), _short(self.outputs[after])
+            if self.outputs[before].identity("values") == self.outputs[after].identity("values"):
+                second += " in another form (sort the rows, or leave form out with compare='values')"
+            self._refuse(entries, first, when, second)
+
+    def _refuse(self, entries: Entries, first: str, when: str, second: str) -> NoReturn:
+        raise NotDeterministicError(
+            f"the function is not deterministic: on the table {self.shown(entries)} it gave {first} and, {when}, "
+            f"{second}. Turn its noise off, or fix its seed inside the function; what one call leaves behind must not "
+            "change the next"
+        )
+
+    def compared_in(self, fresh: Fresh, tables: Sequence[Entries], call_seconds: float | None) -> None:
+        """Refuse a function that gives other outputs in fresh processes, each of which has an order of its own.
+
+        Values are compared with those of here, and forms among these processes alone, which hash texts alike.
+        """
+        spent = 5 * len(tables) * self.seconds / max(self.calls, 1)
+        rows = {entries: self.rows_of(entries) for entries in tables}
+        found = fresh.answers(list(rows.items()), None if call_seconds is None else call_seconds + spent)
+        first = {entries: said for (entries, _), said in found[0]}
+        if self.answered and all(holds.startswith(RAISES) for holds, *_ in first.values()):
+            raise NotAsked(f"in a fresh process it only gives {found[0][0][1][2]}")
+        for order in found:
+            for (entries, _), (holds, form, shown) in order:
+                here = self.outputs[self.output(entries)]
+                if holds != here.written()[0] or (self._compare == "form" and form != first[entries][1]):
+                    when = "in a fresh process, where its folders are empty and other tables came before"
+                    self._refuse(entries, _short(here), when, shown + " in another form" * (shown == _short(here)))
 
     def require_untouched(self, entries: Entries) -> None:
         """Refuse a function that writes to its input."""
@@ -173,9 +205,26 @@ class Runner:
         return [(words, self.fresh(entries, make())) for words, make in forms]
 
 
+class Again:
+    """Answers a table again in another process: what the output holds, its form, and both for readers, as texts."""
+
+    def __init__(self, function: Callable[[Any], Any], maker: TableMaker, keys: Sequence[str] | None) -> None:
+        self._function, self._maker, self._keys = function, maker, keys
+
+    def __call__(self, question: tuple[Entries, list[Row]]) -> tuple[str, str, str]:
+        table = self._maker.table(question[1])
+        try:
+            value = materialized(self._function(table))
+        except (Exception, SystemExit) as error:
+            output = raised(error)
+        else:
+            output = output_of(value, self._keys)
+        return *output.written(), _short(output)
+
+
 def _short(output: Output) -> str:
     if output.form == RAISES:
-        return f"the exception {output.entries[()]}"
+        return f"the exception {output.looks[0][1]:.200}"
     values: Any = output.entries[()] if list(output.entries) == [()] else dict(output.entries)
     return f"{values!r:.200}"
 

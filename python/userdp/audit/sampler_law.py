@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,12 +15,13 @@ from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.distributions import read_universe
 from userdp.algorithms.finite import mechanism_name
+from userdp.algorithms.processes import PROCESSES, Fresh, NotAsked, check_processes
 from userdp.audit.datasets import Labeled, Moves, user_values
-from userdp.audit.exhaustion import Draws, Exhaustion, Outputs
+from userdp.audit.exhaustion import Draws, Exhaustion, Outputs, Path
 from userdp.audit.fresh import remade
 from userdp.audit.lazy import settled
 from userdp.audit.stand_ins import STAND_INS, Randomness
-from userdp.display.numbers import in_digits
+from userdp.display.numbers import in_digits, plural
 from userdp.exact.epsilon import MAX_BITS, core_level, enclosure, is_rational
 from userdp.exact.numbers import (
     Bounds,
@@ -46,6 +48,10 @@ FIRST_BITS = 256
 """Of the first enclosure of e^epsilon."""
 NEXT = Fraction(3, 4)
 """How much less is left unexplored before the laws are compared again."""
+MOST_REPEATED = 128
+"""Datasets on which a run is repeated in fresh processes."""
+MOST_SECONDS = 240.0
+"""For all of these in one process."""
 REPORTED = 1 << 10
 """Runs between two calls for progress."""
 
@@ -63,6 +69,7 @@ def audit_sampler_law(
     monotone: bool = False,
     complete: bool = False,
     max_runs: int = 1_000_000,
+    processes: int | None = None,
     progress: Progress = None,
 ) -> SamplerLawReport:
     """Audit a program that draws its answer, by running it on its random bits, the most probable first.
@@ -97,6 +104,9 @@ def audit_sampler_law(
         Go on after the verdict is certain, until all is explored or `max_runs` is reached.
     max_runs : int
         Runs of the mechanism, on all datasets together; at least two for each dataset.
+    processes : int, optional
+        Fresh processes, 2 by default, in which a run on each of up to 128 datasets is repeated, in an order of its own;
+        0 assumes that runs leave nothing behind.
     progress : bool, callable or None
         None shows a bar on a terminal for work over two seconds (with tqdm); a callable gets (runs, max_runs).
 
@@ -144,6 +154,8 @@ def audit_sampler_law(
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be a bool; got {short_repr(flag)}")
     most = check_count(max_runs, "max_runs")
+    number = check_processes(processes, PROCESSES)
+    fresh = Fresh(number, _Again(mechanism, randomness), mechanism)
     space = _space(examples, n, m, neighbors, most)
     outputs, at_first = Outputs(), remade(mechanism)
     laws = [_exhaustion(mechanism, dataset, randomness, outputs, monotone) for dataset in space.members()]
@@ -156,6 +168,7 @@ def audit_sampler_law(
     return _report(
         search,
         outputs,
+        memory=_memory(laws, space, search.witness(), fresh),
         mechanism=mechanism_name(mechanism),
         randomness=randomness,
         monotone=monotone,
@@ -195,6 +208,37 @@ def _exhaustion(
 def _run_of(mechanism: Callable[..., Any], dataset: Dataset, randomness: str) -> Callable[[Draws], Any]:
     make = STAND_INS[randomness]
     return lambda draws: settled(mechanism(dataset, make(draws)))
+
+
+class _Again:
+    """Repeats a run in another process: the code of its output."""
+
+    def __init__(self, mechanism: Callable[..., Any], randomness: str) -> None:
+        self._mechanism, self._randomness = mechanism, randomness
+
+    def __call__(self, question: tuple[Dataset, Path]) -> str:
+        run = _run_of(self._mechanism, question[0], self._randomness)
+        return Exhaustion(run, Outputs()).along(question[1])
+
+
+def _memory(laws: Sequence[Exhaustion], space: Labeled, witness: LawWitness | None, fresh: Fresh) -> str:
+    """What is known of memory between runs: on some datasets the first finished run is repeated elsewhere."""
+    ranks = {*random.Random(1).sample(range(len(laws)), min(len(laws), MOST_REPEATED))}
+    ranks.update(witness.ranks if witness is not None else ())
+    first = {data: laws[rank].first for rank, data in enumerate(space.members()) if rank in ranks}
+    here = {(data, known[0]): known[1] for data, known in first.items() if known is not None}
+    try:
+        found = fresh.answers(list(here), MOST_SECONDS)
+    except NotAsked as error:
+        return f"assumed ({error})"
+    for question, code in (one for order in found for one in order):
+        if code != here[question]:
+            raise ValueError(
+                f"the mechanism is no function of the dataset and its random bits: on {short_repr(question[0])} it "
+                f"gave {short_repr(here[question])} and, with the same bits in a fresh process where its folders are "
+                f"empty and other datasets came before, {short_repr(code)}. It keeps something between calls"
+            )
+    return f"none on {plural(len(here), 'dataset')} in {fresh}"
 
 
 def _refuse_errors(laws: Iterable[Exhaustion], outputs: Outputs) -> None:

@@ -111,7 +111,8 @@ class Search:
         self.ordered, self._check_order = ordered, check_order
         self._domain, self._invariant = domain, invariant
         self._most_calls, self._deadline = runner.calls + max_calls, deadline
-        self._progress, self._total = progress, total
+        self._progress, self.total = progress, total
+        self.needed_seconds: int | None = None
         self._results: dict[World, tuple[Hashable, list[tuple[int, Entries]]]] = {}
         self._beside: dict[Hashable, dict[int, tuple[Value, Entries]]] = {}
         self._members: dict[Hashable, int] = {}
@@ -133,7 +134,7 @@ class Search:
                 break
             listed += 1
             if listed % 256 == 0:
-                self._progress(listed, self._total)
+                self._progress(listed, self.total)
             result = self._result(world)
             if result is None:
                 found.excluded += 1
@@ -147,7 +148,7 @@ class Search:
                 found.complete = False
                 return found
         else:
-            found.complete = listed == self._total
+            found.complete = listed == self.total
         self._pending_is_found()
         return found
 
@@ -276,6 +277,13 @@ class Search:
             self.check(entries_of(world, named=self.limits.named))
         for world in worlds[:FIRST_CHECKS]:
             self.runner.require_same(entries_of(world, named=self.limits.named), "after other calls")
+
+    def share(self) -> list[Entries]:
+        """A quarter of the tables, between 16 and 128 of them, drawn from all."""
+        worlds = list(self._results)
+        number = min(len(worlds), max(16, min(128, len(worlds) // 4)))
+        drawn = random.Random(1).sample(worlds, number)
+        return [entries_of(world, named=self.limits.named) for world in drawn]
 
     # --- beyond the listed worlds
 

@@ -6,6 +6,8 @@ the noise is made for is a fault, whatever the noise; the audit finds it, makes 
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib.metadata
 import math
 import random
@@ -15,13 +17,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from userdp.algorithms.outputs import NORMS, Change, worse
+from userdp.algorithms.outputs import COMPARED, NORMS, Change, worse
+from userdp.algorithms.processes import PROCESSES, Fresh, NotAsked, check_processes
 from userdp.algorithms.small_tables import LAYOUTS, Row, TableMaker, kind_of
 from userdp.audit.alphabets import Letters, constants_of, letters_of_columns, read_schema
-from userdp.audit.runner import Runner, run_watched
+from userdp.audit.runner import Again, Runner, run_watched
 from userdp.audit.search import Found, OrderMatters, Pair, Search, always_raises
 from userdp.audit.shrinking import shrunk
 from userdp.audit.worlds import Entries, Limits, Rows
+from userdp.display.numbers import plural
 from userdp.exact.encoding import UnknownValue, code_of
 from userdp.exact.numbers import check_count, is_integer, parse_exact, short_repr
 from userdp.exceptions import BudgetError
@@ -30,6 +34,10 @@ from userdp.runtime import Progress, progress_bar
 
 Layout = Literal["rows", "tuples", "pandas", "polars", "lazy", "arrow"]
 
+PART = 2 / 3
+"""Of the budget for larger tables, where nobody says a size and a smaller one needs at most the rest."""
+SMALLER = ((3, 3), (2, 3), (2, 2))
+"""Users, and rows in all, of these."""
 MOST_USERS = 64
 MOST_ROWS = 64
 LETTERS = 6
@@ -61,15 +69,17 @@ def audit_sensitivity(
     order: Literal["any", "all", "kept"] = "any",
     ids: Sequence[Any] | None = None,
     letters: int | None = None,
-    max_users: int = 3,
+    max_users: int | None = None,
     max_rows: int | None = None,
-    total_rows: int = 4,
+    total_rows: int | None = None,
     max_calls: int = 20_000,
     max_seconds: float = 60.0,
     call_seconds: float | None = 10.0,
     random_tables: int = 0,
     random_state: int = 0,
     float_slack: Any = 0,
+    compare: Literal["form", "values"] = "form",
+    processes: int | None = None,
     progress: Progress = None,
 ) -> SensitivityReport:
     """Audit how much one user changes a function of a table, over all small tables of plain and hostile values.
@@ -78,7 +88,8 @@ def audit_sensitivity(
     ----------
     function : callable
         Takes a table and returns a number, or a mapping, sequence, set, array, series or data frame of numbers: what a
-        release computes before its noise. An exception is an output too, which neighbors must not tell apart.
+        release computes before its noise. An exception is an output too, with its text, which neighbors must not tell
+        apart.
     schema : mapping from str to kind
         The columns besides that of users. A kind is float, int, str, bool, datetime.date, datetime.datetime, or a list
         of the column's public categories.
@@ -117,7 +128,10 @@ def audit_sensitivity(
         Values of a column; by default as many of up to 12 as `max_calls` allows, and at least 6. Categories and
         `alphabets` are taken whole.
     max_users, max_rows, total_rows : int
-        The largest tables: users, rows of one user (2 by default; 1 without a column of users), and rows in all.
+        The largest tables: users (3 by default), rows of one user (2; 1 without a column of users), and rows in all
+        (4). Where none of these and no `letters` are given and these are too many tables, smaller ones are tried first:
+        of 3 users and 3 rows, 2 and 3, or 2 and 2. The verdict is about them where the budget ends before the others
+        were tried, among which violations are looked for as well.
     max_calls : int
         Calls of the function, at most; beyond it the verdict is None.
     max_seconds, call_seconds : float
@@ -129,6 +143,12 @@ def audit_sensitivity(
         The seed of that.
     float_slack : number
         By what share of itself a claim may be exceeded, for sums of floats, which round.
+    compare : {"form", "values"}
+        Whether neighbors may be told apart by how an output looks: the order of keys, rows and columns, names, types,
+        attributes, texts of exceptions. "values" leaves this out, and assumes that nobody is shown it.
+    processes : int, optional
+        Fresh processes, 2 by default, that are asked for a share of the tables again, and for those of the largest
+        changes, each in an order of its own; 0 assumes that calls leave nothing behind.
     progress : bool, callable or None
         None shows a bar on a terminal for work over two seconds (with tqdm); a callable gets (done, total).
 
@@ -178,6 +198,9 @@ def audit_sensitivity(
     calls, seconds = check_count(max_calls, "max_calls"), _seconds(max_seconds, "max_seconds")
     each = None if call_seconds is None else _seconds(call_seconds, "call_seconds")
     drawn = check_count(random_tables, "random_tables", 0)
+    if compare not in COMPARED:
+        raise ValueError(f"compare must be 'form' or 'values'; got {short_repr(compare)}")
+    number = check_processes(processes, PROCESSES)
     if not is_integer(random_state):
         raise TypeError(f"random_state must be an int; got {short_repr(random_state)}")
     columns = read_schema(schema, question.user)
@@ -191,13 +214,14 @@ def audit_sensitivity(
     alphabet = letters_of_columns(
         columns, alphabets=alphabets, bounds=bounds, null=null, nan=nan, constants=found_constants
     )
-    audit = _Audit(function, question, alphabet, calls, domain, invariant)
+    audit = _Audit(function, question, alphabet, calls, domain, invariant, compare, number)
     deadline = time.perf_counter() + seconds
     with progress_bar(progress, "tables") as shown:
         pair, found, search = run_watched(
             lambda: audit.searched(claim, slack, deadline, drawn, int(random_state), shown), audit.runner, each
         )
-    return audit.report(pair, found, search, claim, slack)
+    memory = audit.memory(pair, search, each)
+    return audit.report(pair, found, search, claim, slack, memory)
 
 
 @dataclass(frozen=True)
@@ -213,6 +237,7 @@ class _Question:
     order: str
     limits: Limits
     letters: int | None
+    any_size: bool
 
     @staticmethod
     def read(
@@ -243,9 +268,9 @@ class _Question:
             keys = (keys,) if isinstance(keys, str) else tuple(keys)
             if not keys or not all(isinstance(key, str) for key in keys):
                 raise TypeError(f"keys must be names of columns of the output; got {short_repr(keys)}")
-        users = check_count(max_users, "max_users")
+        users = check_count(3 if max_users is None else max_users, "max_users")
         rows = check_count(max_rows, "max_rows") if max_rows is not None else 2 if user is not None else 1
-        total = min(check_count(total_rows, "total_rows"), users * rows)
+        total = min(check_count(4 if total_rows is None else total_rows, "total_rows"), users * rows)
         if user is None and rows != 1:
             raise ValueError(
                 f"max_rows={rows} needs user=, the column of users: without it each row is a user, and a claim about "
@@ -270,6 +295,7 @@ class _Question:
             order,
             Limits(users, rows, total, user is not None),
             number,
+            all(one is None for one in (max_users, max_rows, total_rows, letters)),
         )
 
 
@@ -328,6 +354,8 @@ class _Audit:
         max_calls: int,
         domain: Callable[[Any], Any] | None,
         invariant: Callable[[Any], Hashable] | None,
+        compare: str,
+        processes: int,
     ) -> None:
         self.function, self.question, self.alphabet, self.max_calls = function, question, alphabet, max_calls
         limits = question.limits
@@ -336,6 +364,7 @@ class _Audit:
             number = LETTERS
             while number < MOST_LETTERS and limits.worlds(_rows(alphabet, number + 1)) <= max_calls:
                 number += 1
+        self.limits = limits
         self.letters = tuple(one.first(number) for one in alphabet)
         self.total = limits.worlds(_rows(alphabet, number))
         self.rows = Rows(tuple(map(len, self.letters)))
@@ -352,7 +381,9 @@ class _Audit:
         self.maker = TableMaker(names, kinds, question.layout)
         self.maker.require()
         plain = TableMaker(names, kinds, "rows")
-        self.runner = Runner(function, self.maker, self.rows_of, question.keys, question.missing_is_zero)
+        self.compare = compare
+        self.runner = Runner(function, self.maker, self.rows_of, question.keys, question.missing_is_zero, compare)
+        self._fresh = Fresh(processes, Again(function, self.maker, question.keys), function, self.maker.package)
         self._domain = None if domain is None else _about(domain, plain, self.rows_of, bool, "domain")
         self._invariant = None if invariant is None else _about(invariant, plain, self.rows_of, _hashable, "invariant")
 
@@ -370,13 +401,19 @@ class _Audit:
         progress: Callable[[int, int], object],
     ) -> tuple[Pair | None, Found, Search]:
         """The search, again in all orders of rows where the order matters; and the witness, made small."""
-        order = self.question.order
-        try:
-            search = self._search(claim, slack, deadline, progress, ordered=order == "all")
-            self._finish(search, drawn, seed)
-        except OrderMatters:
-            search = self._search(claim, slack, deadline, progress, ordered=True)
-            self._finish(search, drawn, seed)
+        rows, most = math.prod(self.rows.sizes), self.max_calls * (1 - PART)
+        smaller = (self._sized(*size) for size in SMALLER) if self.question.any_size and self.total > most else ()
+        small = next((one for one in smaller if one.worlds(rows) <= most), None)
+        search = self._ended(small or self.limits, claim, slack, deadline, self.max_calls, progress, drawn, seed)
+        if small is not None and search.found.complete:
+            until, calls = time.perf_counter() + (deadline - time.perf_counter()) * PART, self.runner.calls
+            larger = self._ended(
+                self.limits, claim, slack, until, self.max_calls - calls, progress, 0, seed, ordered=search.ordered
+            )
+            search.found.form_dependent = search.found.form_dependent or larger.found.form_dependent
+            larger.found.random_tables = search.found.random_tables
+            if larger.found.complete or larger.found.violation is not None:
+                search = larger
         found = search.found
         self._refuse_what_says_nothing()
         if found.violation is not None:
@@ -389,11 +426,44 @@ class _Audit:
                 return found.worst_pairs[norm], found, search
         return found.worst_pairs.get("l1"), found, search
 
-    def _search(
+    def _sized(self, users: int, total: int) -> Limits:
+        limits = self.question.limits
+        users = min(users, limits.max_users)
+        return dataclasses.replace(limits, max_users=users, total_rows=min(total, users * limits.max_rows))
+
+    def _ended(
         self,
+        limits: Limits,
         claim: tuple[Fraction | None, ...],
         slack: Fraction,
         deadline: float,
+        calls: int,
+        progress: Callable[[int, int], object],
+        drawn: int,
+        seed: int,
+        *,
+        ordered: bool = False,
+    ) -> Search:
+        """A search that has ended, again in all orders of rows where the order matters."""
+        ordered = ordered or self.question.order == "all"
+        started = time.perf_counter()
+        search = self._search(limits, claim, slack, deadline, calls, progress, ordered=ordered)
+        with contextlib.suppress(OrderMatters):
+            self._finish(search, drawn, seed)
+        if search.found.order_dependent:  # not while the exception is handled, which those of the function would name
+            search = self._search(limits, claim, slack, deadline, calls, progress, ordered=True)
+            self._finish(search, drawn, seed)
+        done = max(1, search.found.tables + search.found.excluded)
+        search.needed_seconds = math.ceil((time.perf_counter() - started) / done * search.total)
+        return search
+
+    def _search(
+        self,
+        limits: Limits,
+        claim: tuple[Fraction | None, ...],
+        slack: Fraction,
+        deadline: float,
+        calls: int,
         progress: Callable[[int, int], object],
         *,
         ordered: bool,
@@ -401,7 +471,7 @@ class _Audit:
         return Search(
             self.runner,
             self.rows,
-            self.question.limits,
+            limits,
             neighbors=self.question.neighbors,
             claim=claim,
             slack=slack,
@@ -409,10 +479,10 @@ class _Audit:
             check_order=not ordered and self.question.order != "kept",
             domain=self._domain,
             invariant=self._invariant,
-            max_calls=self.max_calls,
+            max_calls=calls,
             deadline=deadline,
             progress=progress,
-            total=self.total,
+            total=limits.worlds(math.prod(self.rows.sizes)),
         )
 
     def _finish(self, search: Search, drawn: int, seed: int) -> None:
@@ -438,6 +508,17 @@ class _Audit:
                 "there is nothing to audit"
             )
 
+    def memory(self, pair: Pair | None, search: Search, call_seconds: float | None) -> str:
+        """What is known of memory between calls: tables of the largest changes and a share are run again elsewhere."""
+        pairs = [pair, *search.found.worst_pairs.values()]
+        tables = {side: None for one in pairs if one is not None for side in (one.first, one.second)}
+        tables |= dict.fromkeys(search.share())
+        try:
+            self.runner.compared_in(self._fresh, list(tables), call_seconds)
+        except NotAsked as error:
+            return f"assumed ({error})"
+        return f"none on {plural(len(tables), 'table')} in {self._fresh}"
+
     def report(
         self,
         pair: Pair | None,
@@ -445,9 +526,10 @@ class _Audit:
         search: Search,
         claim: tuple[Fraction | None, ...],
         slack: Fraction,
+        memory: str,
     ) -> SensitivityReport:
         """What was found, as a report."""
-        question, limits, witness, worst = self.question, self.question.limits, None, found.worst
+        question, limits, witness, worst = self.question, search.limits, None, found.worst
         if pair is not None:
             witness = self._witness(pair)
             worst = worse(worst, witness.change)
@@ -463,28 +545,32 @@ class _Audit:
             function=_name_of(self.function),
             neighbors=question.neighbors,
             user=question.user,
-            ids=tuple(question.ids),
+            ids=tuple(question.ids[: limits.max_users]),
             columns=tuple(
                 (one.name, one.kind, letters) for one, letters in zip(self.alphabet, self.letters, strict=True)
             ),
             layout=question.layout,
             keys=question.keys,
             missing_is_zero=question.missing_is_zero,
+            compare=self.compare,
+            memory=memory,
+            outputs=len(self.runner.outputs),
             max_users=limits.max_users,
             max_rows=limits.max_rows,
             total_rows=limits.total_rows,
             order="all" if ordered else "kept" if question.order == "kept" else "checked",
             complete=found.complete,
+            needed_seconds=None if found.complete or violated else search.needed_seconds,
             form_dependent=bool(found.form_dependent),
             restricted=self._domain is not None or self._invariant is not None,
             tables=found.tables,
-            all_tables=self.total,
+            all_tables=search.total,
             excluded=found.excluded,
             pairs=found.pairs,
             random_tables=found.random_tables,
             checked=found.checked,
             calls=self.runner.calls,
-            libraries=_libraries(question.layout),
+            libraries=() if (name := self.maker.package) is None else ((name, importlib.metadata.version(name)),),
         )
 
     def _witness(self, pair: Pair) -> SensitivityWitness:
@@ -558,8 +644,3 @@ def _hashable(value: Any) -> Hashable:
 def _name_of(function: Any) -> str:
     name = getattr(function, "__name__", None) or type(function).__name__
     return str(name).encode("utf-8", "backslashreplace").decode()
-
-
-def _libraries(layout: str) -> tuple[tuple[str, str], ...]:
-    package = {"pandas": "pandas", "polars": "polars", "lazy": "polars", "arrow": "pyarrow"}.get(layout)
-    return () if package is None else ((package, importlib.metadata.version(package)),)

@@ -13,7 +13,7 @@ from userdp.checker.spaces import Pair, Space, space_of
 from userdp.checker.values import Problem, count, decode, fraction, hex_float, need, size_of
 
 FIELDS = {"holds", "worst_delta", "witness", "mechanism", "randomness", "monotone", "neighbors", "epsilon", "delta"} | {
-    *("universe", "n_users", "n_examples", "outputs", "laws", "law_of", "runs")
+    *("universe", "n_users", "n_examples", "outputs", "laws", "law_of", "runs", "memory")
 }
 _RANDOMNESS = ("bits", "lazy-bits", "random", "secrets", "numpy")
 
@@ -52,6 +52,8 @@ def check_law(report: Mapping[str, Any]) -> Checked:
 
 def _check_words(report: Mapping[str, Any]) -> None:
     need(isinstance(report["mechanism"], str), "the mechanism must have a name")
+    memory = report["memory"]
+    need(isinstance(memory, str) and memory.startswith(("none on ", "assumed")), "memory is none, or assumed")
     need(report["randomness"] in _RANDOMNESS, "unknown randomness")
     need(type(report["monotone"]) is bool, "monotone must be true or false")
     need(report["holds"] is None or type(report["holds"]) is bool, "holds must be true, false or null")

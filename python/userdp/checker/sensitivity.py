@@ -18,6 +18,7 @@ FIELDS = {
     *("holds", "witness", "worst", "claim", "slack", "function", "neighbors", "user", "ids", "columns", "layout"),
     *("keys", "missing_is_zero", "max_users", "max_rows", "total_rows", "order", "complete", "form_dependent"),
     *("restricted", "tables", "all_tables", "excluded", "pairs", "random_tables", "checked", "calls", "libraries"),
+    *("compare", "memory", "outputs", "needed_seconds"),
 }
 KINDS = ("float", "int", "str", "bool", "date", "datetime", "any")
 LAYOUTS = ("rows", "tuples", "pandas", "polars", "lazy", "arrow")
@@ -87,8 +88,13 @@ def check_sensitivity(report: dict[str, Any]) -> Checked:
     need(keys is None or (isinstance(keys, list) and all(isinstance(key, str) for key in keys)), "keys are no texts")
     for name in ("missing_is_zero", "complete", "form_dependent", "restricted"):
         _flag(report[name], name)
-    for name in ("tables", "all_tables", "excluded", "pairs", "random_tables", "checked", "calls"):
+    need(report["compare"] in ("form", "values"), "compare is 'form' or 'values'")
+    need(_text(report["memory"], "memory").startswith(("none on ", "assumed")), "memory is none, or assumed")
+    for name in ("outputs", "tables", "all_tables", "excluded", "pairs", "random_tables", "checked", "calls"):
         count(report[name], name)
+    if report["needed_seconds"] is not None:
+        count(report["needed_seconds"], "needed_seconds")
+        need(not report["complete"], "what is complete needs no more time")
     libraries = report["libraries"]
     need(isinstance(libraries, list), "libraries is not a list")
     for entry in libraries:
@@ -107,6 +113,7 @@ def check_sensitivity(report: dict[str, Any]) -> Checked:
     need(holds is (False if violated else True if decided else None), "holds is not what was found")
     witness = report["witness"]
     need((witness is None) == (worst[0] == 0), "a witness is needed exactly where something changed")
+    need(report["outputs"] > (witness is not None), "there are fewer outputs")
     if witness is not None:
         need(isinstance(witness, dict) and set(witness) == _WITNESS, "the witness has other fields")
         change = _witness(report, witness, limits, letters, ids)
@@ -181,7 +188,10 @@ def _witness(
     """The change of the witness, which is a pair of neighbors."""
     change = _sizes(witness["change"], "the change")
     one, other = _output(witness["first_output"]), _output(witness["second_output"])
-    need(change == _change(one, other, bool(report["missing_is_zero"])), "change is not what the outputs say")
+    found = _change(one[:2], other[:2], bool(report["missing_is_zero"]))
+    if report["compare"] == "form" and _forms_differ(one, other):
+        found = [math.inf] * 4
+    need(change == found, "change is not what the outputs say")
     decode(witness["user"])
     who = text_of(witness["user"])
     tables = [_table(witness[name], limits, letters, ids, report["random_tables"] > 0) for name in ("first", "second")]
@@ -220,9 +230,22 @@ def _table(
     return made
 
 
-def _output(code: Any) -> tuple[str, dict[str, Fraction | str]]:
-    """An output: its form, and by the texts of keys numbers or what stands in place of them."""
-    need(isinstance(code, dict) and set(code) == {"form", "entries"}, "an output is its form and its entries")
+Seen = tuple[str, dict[str, "Fraction | str"], dict[str, str]]
+
+
+def _forms_differ(one: Seen, other: Seen) -> bool:
+    """Whether what both outputs have is in another order, or looks different."""
+    if one[0] != other[0]:
+        return False  # that is an infinite change in any case
+    keys, others, looks, shown = one[1].keys(), other[1].keys(), one[2], other[2]
+    paths = looks.keys() | shown.keys() if keys == others else looks.keys() & shown.keys()
+    ordered = [key for key in keys if key in others] == [key for key in others if key in keys]
+    return not ordered or any(looks.get(path) != shown.get(path) for path in paths)
+
+
+def _output(code: Any) -> Seen:
+    """An output: its form, and by the texts of keys numbers or what stands in place of them, and how they look."""
+    need(isinstance(code, dict) and set(code) == {"form", "entries", "looks"}, "an output is its form and its entries")
     form, entries = _text(code["form"], "a form"), code["entries"]
     need(isinstance(entries, list), "entries are not a list")
     found: dict[str, Fraction | str] = {}
@@ -238,7 +261,13 @@ def _output(code: Any) -> tuple[str, dict[str, Fraction | str]]:
         text = text_of(key)
         need(text not in found, "an output has one key twice")
         found[text] = value
-    return form, found
+    looks: dict[str, str] = {}
+    need(isinstance(code["looks"], list), "looks are not a list")
+    for look in code["looks"]:
+        need(isinstance(look, list) and len(look) == 2, "a look is of a key")
+        decode(look[0], str)
+        looks[text_of(look[0])] = _text(look[1], "a look")
+    return form, found, looks
 
 
 def _change(

@@ -90,6 +90,8 @@ class SamplerLawReport(Report):
         user, with "add-remove" followed by those of n - 1 users.
     runs : int
         How often the mechanism was run.
+    memory : str
+        What is known of memory between runs: "none on ...", or "assumed", and why.
     """
 
     holds: bool | None
@@ -108,6 +110,7 @@ class SamplerLawReport(Report):
     laws: tuple[tuple[Fraction, ...], ...]
     law_of: tuple[int, ...]
     runs: int
+    memory: str
 
     KIND: ClassVar[str] = "law"
     WRITTEN: ClassVar[Mapping[str, Codec]] = {
@@ -133,6 +136,7 @@ class SamplerLawReport(Report):
         "laws": many(many(FRACTION)),
         "law_of": many(COUNT),
         "runs": COUNT,
+        "memory": TEXT,
     }
 
     @property
@@ -272,12 +276,17 @@ class SamplerLawReport(Report):
             Fact("Randomness", f"{self.randomness}; {in_digits(self.runs)} runs, {len(self.outputs)} outputs found"),
             Fact("Assumed", "the output follows from the dataset and the random bits alone"),
         ]
+        fixed = "; what is kept at a fixed path elsewhere is assumed to change nothing" * self.memory.startswith("none")
+        asked.append(Fact("Memory between calls", self.memory + fixed))
+        if len(self.outputs) == 1 and not self.unexplored:
+            asked.append(Fact("The output", "one constant on all datasets, which one should expect"))
         if self.randomness != "bits":
             asked.append(Fact("Assumed", "a stand-in for a drawn number is treated as the number"))
         if self.monotone:
             asked.append(Fact("Assumed", "the output only rises, or only falls, with each drawn number"))
         sentence = {
-            True: "On all neighbors of this universe the outputs are indistinguishable at (epsilon, delta).",
+            True: "On all neighbors of this universe the outputs are indistinguishable at (epsilon, delta)."
+            + " Memory between calls: assumed." * self.memory.startswith("assumed"),
             False: "Some neighbors can be told apart at (epsilon, delta).",
             None: f"{self._open()[0].upper()}{self._open()[1:]}.",
         }[self.holds]

@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn
 
-from userdp.algorithms.outputs import KEYED, NORMS, RAISES, Change, Entry, Output, output_of, raised
+from userdp.algorithms.outputs import (
+    COMPARED,
+    KEYED,
+    NORMS,
+    RAISES,
+    Change,
+    Entry,
+    Output,
+    form_differs,
+    output_of,
+    raised,
+)
 from userdp.algorithms.small_tables import KINDS, LAYOUTS, Row, TableMaker, cell_code, code_of_rows, kind_of
 from userdp.checker import values
 from userdp.checker.check import Verification
@@ -43,16 +54,21 @@ _ENTRY = Codec(
 )
 
 
-def _read_output(form: str, entries: tuple[tuple[Hashable, Entry], ...]) -> Output:
-    return Output(form, dict(entries))
+def _read_output(
+    form: str, entries: tuple[tuple[Hashable, Entry], ...], looks: tuple[tuple[Hashable, str], ...]
+) -> Output:
+    return Output(form, dict(entries), looks)
 
 
 _OUTPUT = Codec(
     lambda output: {
         "form": output.form,
         "entries": [[encode(key), _ENTRY.write(entry)] for key, entry in output.entries.items()],
+        "looks": [[encode(key), look] for key, look in output.looks],
     },
-    lambda code: members(_read_output, form=TEXT, entries=many(row(VALUE, _ENTRY))).read(code),
+    lambda code: members(_read_output, form=TEXT, entries=many(row(VALUE, _ENTRY)), looks=many(row(VALUE, TEXT))).read(
+        code
+    ),
 )
 
 
@@ -124,6 +140,12 @@ class SensitivityReport(Report):
         Columns of output frames that name their rows.
     missing_is_zero : bool
         Whether a key that is not there counts as 0.
+    compare : {"form", "values"}
+        Whether how an output looks was compared too.
+    memory : str
+        What is known of memory between calls: "none on ...", or "assumed", and why.
+    outputs : int
+        Distinct outputs that were seen.
     max_users, max_rows, total_rows : int
         The size of tables.
     order : {"checked", "all", "kept"}
@@ -131,6 +153,8 @@ class SensitivityReport(Report):
         sides of every pair; or one, since the order is kept by promise.
     complete : bool
         Whether all tables were tried.
+    needed_seconds : int or None
+        About how long all would take, where they were not.
     form_dependent : bool
         Whether the same rows in the same order, stored in another way, gave another output.
     restricted : bool
@@ -159,11 +183,15 @@ class SensitivityReport(Report):
     layout: str
     keys: tuple[str, ...] | None
     missing_is_zero: bool
+    compare: str
+    memory: str
+    outputs: int
     max_users: int
     max_rows: int
     total_rows: int
     order: str
     complete: bool
+    needed_seconds: int | None
     form_dependent: bool
     restricted: bool
     tables: int
@@ -190,11 +218,15 @@ class SensitivityReport(Report):
         "layout": one_of(*LAYOUTS),
         "keys": optional(many(TEXT)),
         "missing_is_zero": FLAG,
+        "compare": one_of(*COMPARED),
+        "memory": TEXT,
+        "outputs": COUNT,
         "max_users": COUNT,
         "max_rows": COUNT,
         "total_rows": COUNT,
         "order": one_of("checked", "all", "kept"),
         "complete": FLAG,
+        "needed_seconds": optional(COUNT),
         "form_dependent": FLAG,
         "restricted": FLAG,
         "tables": COUNT,
@@ -237,7 +269,7 @@ class SensitivityReport(Report):
         """
         witness = self._shown_witness()
         called = name or (self.function if self.function.isidentifier() else "function")
-        module = {"pandas": "pandas", "polars": "polars", "lazy": "polars", "arrow": "pyarrow"}.get(self.layout)
+        module = self.maker.package
         lines = ["import datetime"] if self._has_dates(witness) else []
         lines += [f"import {module}"] if module is not None else []
         return "\n".join(
@@ -282,7 +314,7 @@ class SensitivityReport(Report):
                     output = output_of(mechanism(self.maker.table(rows)), self.keys)
                 except (Exception, SystemExit) as error:
                     output = raised(error)
-                if storable(output) != stated and not problems:
+                if storable(output).identity(self.compare) != stated.identity(self.compare) and not problems:
                     problems.append(f"on the {which} table of the witness the function gives another output")
         found = self._checked(problems=problems)
         if found.finding == "wrong":
@@ -339,6 +371,9 @@ class SensitivityReport(Report):
             ]
             if witness.change.l1 == math.inf:
                 shown.append(Fact("Why infinite", why_infinite(witness.first_output, witness.second_output)))
+            if self.compare == "form" and witness.first_output.looks != witness.second_output.looks:
+                sides = (witness.first_output, witness.second_output)
+                shown += [Fact("Form", " ".join(look for _, look in side.looks)[:300]) for side in sides]
         asked = [
             Fact("Neighbors", self.neighbors),
             Fact("User", "each row is a user" if self.user is None else repr(self.user)),
@@ -359,7 +394,12 @@ class SensitivityReport(Report):
                 word,
                 self._sentence(),
                 tone,  # type: ignore[arg-type]
-                facts=[("Largest change", found), ("Witness", shown), ("Question", asked)],
+                facts=[
+                    ("Largest change", found),
+                    ("Witness", shown),
+                    ("Question", asked),
+                    ("What the verdict means", self._meaning()),
+                ],
                 headline=found,
                 notes=[
                     "The tables are made up, and hold no data of anybody. The audit is of the function before noise is "
@@ -367,6 +407,17 @@ class SensitivityReport(Report):
                 ],
             )
         ]
+
+    def _meaning(self) -> list[Fact]:
+        """What was assumed, and what a reader may take for more than it is."""
+        fixed = "; what is kept at a fixed path elsewhere is assumed to change nothing" * self.memory.startswith("none")
+        found = [Fact("Memory between calls", self.memory + fixed)]
+        if self.outputs == 1:
+            found.append(Fact("The output", "one constant on all tables that were tried, which one should expect"))
+        if self.compare == "values":
+            looks = "the order of keys, rows and columns, names, types, attributes and texts of exceptions"
+            found.append(Fact("Assumed", f"nobody is shown the form of the output: {looks}"))
+        return found
 
     def _sentence(self) -> str:
         tables = (
@@ -390,13 +441,20 @@ class SensitivityReport(Report):
         if not self.pairs:
             return f"No two of the tables are neighbors, so that nothing was compared. Searched: {scope}."
         if self.holds:
-            return f"No pair of neighbors exceeds the claim, of all {scope}. {beyond}."
+            memory = "" if self.memory.startswith("none") else " Memory between calls: assumed."
+            constant = " The output is one constant." if self.outputs == 1 else ""
+            return f"No pair of neighbors exceeds the claim, of all {scope}. {beyond}.{memory}{constant}"
         if self.form_dependent:
             return f"The output depends on how a table is stored, so that no bound holds. Searched: {scope}."
         if not self.complete:
             share = f"{in_digits(self.tables)} of {in_digits(self.all_tables)}"
-            return f"No violation was found, and only {share} tables were tried, of all {scope}. {beyond}."
+            needed = "" if self.needed_seconds is None else f" These sizes would finish in {self._needed()}."
+            return f"No violation was found, and only {share} tables were tried, of all {scope}.{needed} {beyond}."
         return f"The largest changes, of all {scope}. {beyond}."
+
+    def _needed(self) -> str:
+        seconds = f"about {in_digits(self.needed_seconds or 0)} seconds"
+        return f"{seconds}, with max_seconds and max_calls above that and {in_digits(self.all_tables)}"
 
     def _plain(self) -> TableMaker:
         """Shows tables as tuples, whatever they were made as."""
@@ -415,9 +473,11 @@ class SensitivityReport(Report):
             if claim is not None and step > claim * (1 + self.slack):
                 claimed = f"{_size_text(claim)} is claimed{_by(step, claim)}"
                 parts.append(f"{NORM_NAMES[norm]} {_size_text(step)} where {claimed}")
-        return "; ".join(parts) or ", ".join(
+        text = "; ".join(parts) or ", ".join(
             f"{NORM_NAMES[norm]} {_size_text(step)}" for norm, step in zip(NORMS, witness.change, strict=True)
         )
+        forms = self.compare == "form" and form_differs(witness.first_output, witness.second_output)
+        return text + "; the form of the output differs" * forms
 
 
 def why_infinite(first: Output, second: Output) -> str:
@@ -435,7 +495,12 @@ def why_infinite(first: Output, second: Output) -> str:
     if apart:
         return "the number of entries changes; return as many for every table"
     both = ((first.entries[key], second.entries[key]) for key in first.entries)
-    one, other = next((pair for pair in both if pair[0] != pair[1] and str in map(type, pair)), ("?", "?"))
+    one, other = next((pair for pair in both if pair[0] != pair[1] and str in map(type, pair)), (None, None))
+    if one is None:
+        return (
+            "the numbers are finite, and the form of the output differs; return one order, one set of names and one "
+            "dtype for every table, or pass compare='values' where only values are released"
+        )
     return f"an entry is {one} in one output and {other} in the other, which no noise hides; replace it by a number"
 
 
@@ -447,6 +512,7 @@ def storable(output: Output) -> Output:
             decode(encode(key)): entry if isinstance(entry, str) else Fraction(entry)
             for key, entry in output.entries.items()
         },
+        tuple((decode(encode(key)), look) for key, look in output.looks),
     )
 
 
@@ -471,7 +537,7 @@ def _size_text(size: Any) -> str:
 
 def _output_text(output: Output) -> str:
     if output.form == RAISES:
-        return f"raises {output.entries.get((), 'an exception')}"
+        return f"raises {output.looks[0][1] if output.looks else output.entries.get((), 'an exception')}"[:300]
     shown = {key: entry if isinstance(entry, str) else _size_text(entry) for key, entry in output.entries.items()}
     if list(shown) == [()]:
         return str(shown[()])[:300]

@@ -53,7 +53,7 @@ def from_opendp_builder(build: Callable[[float], Any], d_in: Any, *, drop: Seque
     def run(frame: Any) -> Any:
         return measurement(frame.drop(*drop) if drop else frame).collect()
 
-    return NoiseFree(run, claim, {"frame": "lazy"}, build)
+    return NoiseFree(run, claim, {"frame": "lazy", "compare": "values"}, build)
 
 
 def from_opendp_measurement(measurement: Any, d_in: Any, *, empty: Any, drop: Sequence[str] = ()) -> NoiseFree:
@@ -97,7 +97,7 @@ def from_opendp_measurement(measurement: Any, d_in: Any, *, empty: Any, drop: Se
         plan = _Plan(measurement, frame.drop(*drop) if drop else frame)
         return plan.without_noise().collect()
 
-    return NoiseFree(run, claim, {"frame": "lazy"}, _Plan(measurement, empty).numbers)
+    return NoiseFree(run, claim, {"frame": "lazy", "compare": "values"}, _Plan(measurement, empty).numbers)
 
 
 def _claim(measurement: Any, d_in: Any, scale: Fraction) -> dict[str, Fraction]:
