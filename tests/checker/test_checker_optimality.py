@@ -120,7 +120,7 @@ def test_multiplicities_count_in_the_bound() -> None:
     certificate = selection(6, 3, LogRatio(4))
     assert certificate.lower_bound == certificate.value == F(7, 20)
     real = optimality.world_of(certificate.world)
-    flat = optimality.World([[(1, loss) for _, loss in classes] for classes in real.states], ())
+    flat = optimality.World([[(1, loss) for _, loss in classes] for classes in real.states], (), 0)
     groups = optimality.constraints(optimality.world_of(certificate.world))
     weights = [F(weight, certificate.scale) for weight in certificate.mu or ()]
     arguments = (groups, weights, dict(certificate.y), certificate.scale, F(4), F(0))

@@ -249,6 +249,7 @@ def add_verify(commands: Any) -> None:
     parser.add_argument("certificate", type=content, help="the JSON file")
     parser.add_argument("--mechanism", help=f"{MECHANISM}; it is run")
     add_users_option(parser, "--dataset", required=False, help=f"for a check of deletions: {DATASET}")
+    parser.add_argument("--coq", type=Path, metavar="FILE", help="a .v file: it must be the one that the report gives")
     parser.add_argument(
         "--seconds", type=whole(1), metavar="S", help="allow a check of so many seconds, by count (default 8)"
     )
@@ -260,6 +261,9 @@ def verify(options: argparse.Namespace) -> int:
     """Run the command; what needs no mechanism is done by the checker alone, which loads the standard library only."""
     with work.at_most(options.seconds):
         report = check.read(options.certificate)
+        if options.coq is not None and not _is_its_file(options, check.kind_of(report)):
+            print(f"wrong: {options.coq} is not the file that the report gives; write it again and use that one")
+            return EXIT_WRONG_REPORT
         if options.mechanism is not None:
             found = _run_again(options)
         elif options.dataset is not None and check.kind_of(report) != "lddp":
@@ -286,6 +290,16 @@ def verify(options: argparse.Namespace) -> int:
         if not found.problems:
             print("\n".join(["The report says:", *check.said_by(report)]))
     return _verification_code(found, holds)
+
+
+def _is_its_file(options: argparse.Namespace, kind: str) -> bool:
+    """Whether a file for Coq is, byte for byte, what is written from the report."""
+    from userdp.report import Certificate
+
+    if kind != "certificate":
+        raise UsageError("--coq: only a certificate of a table has a file for Coq")
+    written: bytes = Certificate.from_json(options.certificate).to_coq().encode("ascii")
+    return written == options.coq.read_bytes()
 
 
 def _run_again(options: argparse.Namespace) -> check.Verification:
