@@ -25,7 +25,7 @@ def test_what_costs_too_much_is_refused(name: str) -> None:
     try:
         report = check.read(json.dumps(CRAFTED[name]()))
     except values.Problem as problem:
-        assert "takes too long" in str(problem)
+        assert "takes too long" in str(problem)  # noqa: PT017
         return
     found = check.check(report)
     assert found.finding == "refused"
@@ -71,3 +71,9 @@ def test_an_altered_file_for_coq_is_found(tmp_path: Path, capsys: pytest.Capture
         file.write_text(text[:place] + shadow + text[place:])
         assert main(["verify", str(report), "--coq", str(file)]) == 6
     capsys.readouterr()
+
+
+def test_a_tree_of_counts_and_a_user_of_four_rows() -> None:
+    """The row of docs/other_libraries.md: counts of a root and its four leaves, four rows in four leaves."""
+    leaves = [1, 1, 1, 1]
+    assert sum(count**2 for count in [sum(leaves), *leaves]) == 20

@@ -174,8 +174,9 @@ def kind_of(report: Any) -> str:
 def read(text: str) -> dict[str, Any]:
     """The report that a text holds; `Problem` where there is none, and `work.TooMuch` where that is not soon known."""
     try:
-        report = parsed(text)
-        read_form(report)
+        with work.at_most():
+            report = parsed(text)
+            read_form(report)
     except work.TooMuch:
         raise
     except MALFORMED as error:
