@@ -299,7 +299,7 @@ def _is_its_file(options: argparse.Namespace, kind: str) -> bool:
     if kind != "certificate":
         raise UsageError("--coq: only a certificate of a table has a file for Coq")
     written: bytes = Certificate.from_json(options.certificate).to_coq().encode("ascii")
-    return written == options.coq.read_bytes()
+    return bool(written == options.coq.read_bytes())
 
 
 def _run_again(options: argparse.Namespace) -> check.Verification:
