@@ -392,7 +392,7 @@ def test_long_numbers_for_many_unknowns() -> None:
     long, n = "9" * 5400, 70_000
     world = {"kind": "sum", "lowest": 0, "reach": 1, "outputs": list(range(n)), "losses": [["0"] * n]}
     stated = {"world": world, "epsilon": {"ratio": long, "exponent": "0"}, "below": long, "above": long}
-    problems = checker.check(sealed(selection(3, 3).to_dict() | stated | {"scale": long})).problems
+    problems = checker.check(sealed(selection(3, 3).to_dict() | stated | {"scale": long, "table": ["0"] * n})).problems
     assert problems == ("scale and above are too long for so many unknowns to be checked",)
 
 
