@@ -120,7 +120,7 @@ def test_multiplicities_count_in_the_bound() -> None:
     certificate = selection(6, 3, LogRatio(4))
     assert certificate.lower_bound == certificate.value == F(7, 20)
     real = optimality.world_of(certificate.world)
-    flat = optimality.World([[(1, loss) for _, loss in classes] for classes in real.states], ())
+    flat = optimality.World([[(1, loss) for _, loss in classes] for classes in real.states], (), 0)
     groups = optimality.constraints(optimality.world_of(certificate.world))
     weights = [F(weight, certificate.scale) for weight in certificate.mu or ()]
     arguments = (groups, weights, dict(certificate.y), certificate.scale, F(4), F(0))
@@ -392,7 +392,7 @@ def test_long_numbers_for_many_unknowns() -> None:
     long, n = "9" * 5400, 70_000
     world = {"kind": "sum", "lowest": 0, "reach": 1, "outputs": list(range(n)), "losses": [["0"] * n]}
     stated = {"world": world, "epsilon": {"ratio": long, "exponent": "0"}, "below": long, "above": long}
-    problems = checker.check(sealed(selection(3, 3).to_dict() | stated | {"scale": long})).problems
+    problems = checker.check(sealed(selection(3, 3).to_dict() | stated | {"scale": long, "table": ["0"] * n})).problems
     assert problems == ("scale and above are too long for so many unknowns to be checked",)
 
 

@@ -347,7 +347,7 @@ def test_errors_of_the_program_are_not_bad_input(
     (tmp_path / "data.json").write_text("[[0], [1]]")
     broken = FAILURES[failure]
     monkeypatch.setattr("userdp.audit.audit_user_level", broken)
-    monkeypatch.setattr("userdp.report.Report.from_json", broken)
+    monkeypatch.setattr("userdp.checker.check.read", broken)
     monkeypatch.setattr("userdp.divergence.hockey_stick_bounds", broken)
     monkeypatch.setattr("userdp.lddp.check_lddp", broken)
     claim = ("--epsilon", "1", "--delta", "0")

@@ -23,6 +23,7 @@ from userdp.accounting.losses import (
     SampledGaussianLoss,
 )
 from userdp.accounting.refinement import FIRST_CERTIFIED, Refined, targets
+from userdp.checker import work
 from userdp.checker.compositions import bound_of
 from userdp.checker.values import Problem
 from userdp.exact.epsilon import core_level
@@ -131,7 +132,8 @@ def _accepted(
         made_so = partial(made, bits=bits, cut=most, delta=Fraction(1))
         for level in (answer.epsilon,) if epsilon is not None else (answer.epsilon, _next(answer.epsilon)):
             try:
-                bound = bound_of(made_so(epsilon=level).to_dict())
+                with work.at_most():
+                    bound = bound_of(made_so(epsilon=level).to_dict())
             except Problem as problem:
                 raise BudgetError(f"{problem}; max_terms would have to be more than a check takes") from None
             if delta is None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from userdp.checker import values
-from userdp.checker.divergences import Level, Pmf, Value, both_ways, ratio_cap, worst_divergence
+from userdp.checker import values, work
+from userdp.checker.divergences import Level, Pmf, Value, both_ways, ratio_cap, steps_of, worst_divergence
 from userdp.checker.running import (
     Checked,
     Declared,
@@ -78,6 +78,7 @@ def _complete(report: Mapping[str, Any], space: Space, problems: list[str]) -> _
     if list(dict.fromkeys(index_of)) != list(range(len(pmfs))):
         raise Problem("pmf_of does not name the pmfs in the order of their first appearance")
     found: set[Pair] = set()
+    work.spend(space.sources * space.effort)
     for rank in range(space.sources):
         i = index_of[rank]
         found.update((min(i, j), max(i, j)) for j in (index_of[other] for other in space.above(rank)))
@@ -194,6 +195,8 @@ def _check_epsilon(result: Mapping[str, Any], evidence: _Evidence, delta: Fracti
     # convex and non-increasing with left slope -Q(P >= E Q), so this needs a pair that has the value delta
     # with a negative slope, unless E = 1, below which epsilon does not go.
     minimal = least == 1
+    length = sum(map(int.bit_length, (*least.as_integer_ratio(), *delta.as_integer_ratio())))
+    work.spend(steps_of(evidence.pmfs, evidence.edges, length))
     for p, q in pairs:
         left, right = least.denominator * q.total, least.numerator * p.total
         terms = [(a * left - b * right, b) for a, b in zip(p.weights, q.weights, strict=True)]
@@ -399,6 +402,8 @@ def check_audit(
     for step in steps:  # each goes its own way, so that one defect does not hide another
         try:
             step()
+        except work.TooMuch:
+            raise
         except Problem as problem:
             problems.append(str(problem))
     if mechanism is not None and not problems and not ordered:

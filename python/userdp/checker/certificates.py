@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from userdp.checker import work
 from userdp.checker.running import Checked
 from userdp.checker.values import count, fraction, need
 
@@ -218,6 +219,11 @@ _CHECKS: dict[str, Callable[[Numbers, str], None]] = {
 def check_numbers(subject: str, numbers: Numbers) -> None:
     """Raise `Problem` unless the theorem about the subject follows from the numbers."""
     need(numbers.total >= 1, "total must be at least 1")
+    entry = max(map(int.bit_length, (numbers.total, *numbers.table, *map(int, numbers.parts.values()))))
+    exact = (numbers.factor, numbers.delta, *numbers.parts.values())
+    wide = max(entry, *(part.bit_length() for number in exact for part in number.as_integer_ratio()))
+    powers = 2 * min(int(numbers.parts.get("sensitivity", 0)), MOST_SENSITIVITY)
+    work.spend((8 * len(numbers.table) + powers) * work.product(entry, 2 * wide), "a smaller table takes less")
     _CHECKS[subject](numbers, subject)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from userdp.checker import audits
+from userdp.checker import audits, work
 from userdp.checker.certificates import FIELDS as CERTIFICATE_FIELDS
 from userdp.checker.certificates import check_certificate
 from userdp.checker.claims import check_estimate, check_generalization, check_lddp, check_stability
@@ -26,7 +26,7 @@ from userdp.checker.sampler_laws import FIELDS as LAW_FIELDS
 from userdp.checker.sampler_laws import check_law
 from userdp.checker.sensitivity import FIELDS as SENSITIVITY_FIELDS
 from userdp.checker.sensitivity import check_sensitivity
-from userdp.checker.values import Problem, canonical_digest, need
+from userdp.checker.values import Problem, canonical_digest, need, parsed
 
 __all__ = [
     "EXPLANATIONS",
@@ -74,10 +74,12 @@ FIELDS = {
     "law": LAW_FIELDS,
 }
 """The fields of every kind, besides `format`, `userdp_version` and `digest`."""
-_MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+"""What reading a text that is no report may raise."""
 
 EXPLANATIONS: dict[Finding, str] = {
     "wrong": "the report contradicts itself, or the mechanism",
+    "refused": "the report was not checked, and nothing is said about whether it is right",
     "well-formed": "the report has its form and its digest fits. What it says is not computed again: a report of this "
     "kind does not hold what that would take",
     "consistent": "the numbers of the report agree with each other. Nothing ties them to a mechanism: "
@@ -95,12 +97,13 @@ class Verification:
 
     Attributes
     ----------
-    finding : {"wrong", "well-formed", "consistent", "spot-checked", "established"}
-        *wrong*: there are problems. *well-formed*: the form and the digest are right, and a report of this kind holds
-        nothing from which its numbers could be computed again. *consistent*: the numbers inside the report agree with
-        each other, and no mechanism was given. *spot-checked*: the pmfs of some of the datasets that the claim is about
-        were computed again from the mechanism, and agree. *established*: those of all of them were; of a composition,
-        an optimum or a certificate of a table, the whole of it was.
+    finding : {"wrong", "refused", "well-formed", "consistent", "spot-checked", "established"}
+        *wrong*: there are problems. *refused*: checking takes longer than is allowed, and nothing is said about whether
+        the report is right. *well-formed*: the form and the digest are right, and a report of this kind holds nothing
+        from which its numbers could be computed again. *consistent*: the numbers inside the report agree with each
+        other, and no mechanism was given. *spot-checked*: the pmfs of some of the datasets that the claim is about were
+        computed again from the mechanism, and agree. *established*: those of all of them were; of a composition, an
+        optimum or a certificate of a table, the whole of it was.
     problems : tuple of str
         What is wrong; empty otherwise.
     datasets : int
@@ -168,6 +171,47 @@ def kind_of(report: Any) -> str:
     return match[1]
 
 
+def read(text: str) -> dict[str, Any]:
+    """The report that a text holds; `Problem` where there is none, and `work.TooMuch` where that is not soon known."""
+    try:
+        with work.at_most():
+            report = parsed(text)
+            read_form(report)
+    except work.TooMuch:
+        raise
+    except MALFORMED as error:
+        raise Problem(f"not a userdp report: {type(error).__name__}: {error}") from None
+    return dict(report)
+
+
+def holds_of(report: Mapping[str, Any]) -> bool | None:
+    """The verdict of a report, if its kind has one; a certificate says that what it claims holds."""
+    kind = kind_of(report)
+    if kind in ("certificate", "composition", "optimality"):
+        return True
+    holds = (report["result"] if kind == "audit" else report).get("holds")
+    return holds if isinstance(holds, bool) else None
+
+
+def said_by(report: Mapping[str, Any], before: str = "") -> list[str]:
+    """Lines of what a report says: its numbers and words, and how many entries longer parts have."""
+    lines = []
+    for name, value in report.items():
+        if isinstance(value, dict) and set(value) == {"ratio", "exponent"}:
+            logarithm = [] if value["ratio"] == "1" else [f"ln({value['ratio']})"]
+            value = " + ".join(logarithm + [str(value["exponent"])] * (value["exponent"] != "0")) or "0"
+        if isinstance(value, dict) and before == "":
+            lines += said_by(value, f"{name}.")
+            continue
+        if isinstance(value, (dict, list)):
+            value = f"{len(value)} entries"
+        elif isinstance(value, str) and re.match("0x[01][.]", value):
+            value = float.fromhex(value)
+        text = _printable(str(value))
+        lines.append(f"  {before}{name}: {text if len(text) <= 80 else text[:77] + '...'}")
+    return lines
+
+
 def read_form(report: Any) -> str:
     """Refuse what has not the form of a report; the kind of what has. Whether numbers are right is not looked at."""
     kind = kind_of(report)
@@ -208,7 +252,18 @@ def check(
     Verification
         "wrong" with the problems that were found, and otherwise how much was recomputed.
     """
-    said, found = list(problems), Checked("wrong")
+    with work.at_most():
+        return _checked(report, mechanism_pmf, declared, dataset, list(problems))
+
+
+def _checked(
+    report: Any,
+    mechanism_pmf: Mechanism | None,
+    declared: Declared | None,
+    dataset: tuple[Any, ...] | None,
+    said: list[str],
+) -> Verification:
+    found = Checked("wrong")
     try:
         kind = read_form(report)
         content = {name: value for name, value in report.items() if name != "digest"}
@@ -227,8 +282,10 @@ def check(
             "law": lambda: check_law(report),
         }
         found = checks.get(kind, lambda: check_estimate(kind, report))()
+    except work.TooMuch as problem:
+        return Verification("refused", (str(problem),))
     except Problem as problem:
         said.append(str(problem))
-    except _MALFORMED as error:
+    except MALFORMED as error:
         said.append(f"the report is malformed: {type(error).__name__}: {error}")
     return Verification("wrong", tuple(said)) if said else Verification(found[0], (), *found[1:])

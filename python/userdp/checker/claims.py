@@ -75,7 +75,8 @@ def _event(value: Any, outputs: Sequence[str]) -> list[int]:
     """The positions of an event's outputs."""
     event = list(map(text_of, _list(value, "an event")))
     need(event == sorted(set(event)) and set(event) <= set(outputs) and bool(event), "the event is no set of outputs")
-    return [outputs.index(text) for text in event]
+    places = {text: place for place, text in enumerate(outputs)}
+    return [places[text] for text in event]
 
 
 def _verdict(value: Any) -> bool | None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from userdp.checker import work
 from userdp.checker.spaces import Pair
-from userdp.checker.values import fraction, need
+from userdp.checker.values import denominators, fraction, need
 
 _PMF_TOLERANCE = Fraction(1, 10**9)
 MOST_WEIGHT_BITS = 2**29
@@ -55,9 +56,12 @@ class Pmf:
         stated = [fraction(mass) for mass in masses]
         free = _GROWTH * sum(mass.denominator.bit_length() for mass in stated)
         total = 1
-        for denominator in {mass.denominator for mass in stated}:
+        for denominator in denominators(stated):
+            work.spend(3 * work.product(total.bit_length(), denominator.bit_length()))
             total = math.lcm(total, denominator)
             need(total.bit_length() * outputs <= most + free, "the common denominator of a pmf is too long to check")
+        wide = max((mass.denominator.bit_length() for mass in stated), default=0)
+        work.spend(outputs * 4 * work.product(total.bit_length(), wide))
         pmf = cls.of(stated)
         need(min(pmf.weights) >= 0, "a pmf has a negative mass")
         need(pmf.is_pmf(), "a pmf does not sum to 1")
@@ -80,6 +84,8 @@ def _exp(x: Fraction, bits: int) -> tuple[int, int, int]:
     """Enclose e^x, x >= 0: low / scale <= e^x <= high / scale, closer as bits grows."""
     halvings = int(x).bit_length() + 1  # int(x) < 2^bit_length, so y = x / 2^halvings < 1/2
     shift = bits + 2 * halvings + 8
+    terms, length = shift // max(shift.bit_length() - 5, 1) + 9, x.denominator.bit_length() + halvings
+    work.spend(3 * terms * work.product(shift, length) + 2 * halvings * work.product(shift + 2 * int(x)))
     top, bottom = x.numerator, x.denominator << halvings
     low = high = term_low = term_high = 1 << shift
     for n in itertools.count(1):
@@ -126,8 +132,10 @@ class Level:
         It ends: e^x is transcendental for rational x != 0, so a - E b is zero only if a = b = 0 or E is
         rational; otherwise some enclosure excludes zero.
         """
+        length = max(part.bit_length() for part in (*a.as_integer_ratio(), *b.as_integer_ratio()))
         for bits in (64 << doubling for doubling in itertools.count()):
             low, high, scale = self.enclose(bits)
+            work.spend(8 * work.product(length, length + scale.bit_length()))
             ends = (a * scale - b * low, a * scale - b * high)
             if b == 0 or low == high or min(ends) > 0 or max(ends) < 0:
                 return (ends[0] > 0) - (ends[0] < 0)
@@ -151,6 +159,7 @@ def positive_part(p: Pmf, q: Pmf, level: Level) -> tuple[Fraction, Fraction]:
     """Masses P(S), Q(S) of the event S where P > E Q; the divergence is P(S) - E Q(S)."""
     for bits in (64 << doubling for doubling in itertools.count()):
         low, high, scale = level.enclose(bits)
+        work.spend(len(p.weights) * 3 * work.product(p.total.bit_length(), q.total.bit_length() + scale.bit_length()))
         left, *rights = scale * q.total, high * p.total, low * p.total
         inner, outer = (
             [o for o, (a, b) in enumerate(zip(p.weights, q.weights, strict=True)) if a * left > b * right]
@@ -161,15 +170,23 @@ def positive_part(p: Pmf, q: Pmf, level: Level) -> tuple[Fraction, Fraction]:
     raise AssertionError("unreachable")
 
 
+def steps_of(pmfs: Mapping[int, Pmf], edges: Iterable[Pair], length: int) -> float:
+    """Of comparing the masses of pairs both ways, with multipliers of so many bits."""
+    wide = {i: pmf.total.bit_length() for i, pmf in pmfs.items()}
+    outputs = max((len(pmf.weights) for pmf in pmfs.values()), default=0)
+    return sum(2000 + 4 * outputs * work.product(wide[i], wide[j] + length) for i, j in edges)
+
+
 def both_ways(pmfs: Mapping[int, Pmf], edges: Iterable[Pair]) -> Iterable[tuple[Pmf, Pmf]]:
     for i, j in edges:
         yield pmfs[i], pmfs[j]
         yield pmfs[j], pmfs[i]
 
 
-def worst_divergence(pmfs: Mapping[int, Pmf], edges: Iterable[Pair], level: Level) -> Value:
+def worst_divergence(pmfs: Mapping[int, Pmf], edges: Sequence[Pair], level: Level) -> Value:
     """Largest divergence over both directions of all pairs, exactly."""
     low, high, scale = level.enclose(64)
+    work.spend(steps_of(pmfs, edges, scale.bit_length()))
     worst, floor = Value(Fraction(0), Fraction(0), level), Fraction(0)  # floor <= worst
     for p, q in both_ways(pmfs, edges):
         left, right = scale * q.total, low * p.total

@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
+from userdp.checker import work
 from userdp.checker.values import need
 
 
@@ -76,6 +77,8 @@ def exponential(x: Fraction, bits: int) -> Near:
         return exponential(-x, bits + 4).inverse(bits + 4)
     halvings = int(x).bit_length() + 8  # y = x / 2^halvings < 1/256
     bits += 2 * halvings + 16
+    terms = bits // (bits.bit_length() + 3) + 4
+    work.spend(2 * terms * work.product(bits) + 4 * work.product(x.denominator.bit_length() + bits))
     # y in units of 2^-bits; the last term, at most a unit, is more than all that follow it together.
     y_low = (x.numerator << bits) // (x.denominator << halvings)
     y_high = y_low + 1

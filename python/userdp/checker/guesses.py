@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from userdp.checker import work
 from userdp.checker.enclosures import exponential
 from userdp.checker.running import Checked
 from userdp.checker.values import count, fraction, need
@@ -127,6 +128,8 @@ def refuted_by(fixed: bool, counts: list[int], multiplier: Fraction, alpha: Frac
             return False
         return _tail(right + wrong, right, chance) <= alpha
     most, total = 2 * multiplier + margin, Fraction(0)
+    length = sum(map(int.bit_length, (*most.as_integer_ratio(), *alpha.as_integer_ratio())))
+    work.spend(len(STAKES) * (1e5 + 10 * work.product(length)), "a claim of fewer digits takes less")
     for stake in STAKES:
         gain, rest = 1 + stake * (2 - margin) / most, 1 - stake * margin / most
         total += min(_product(((gain, right), (1 - stake, wrong), (rest, none))), Fraction(WEALTH))
@@ -163,6 +166,11 @@ def _tail(trials: int, least: int, chance: int) -> Fraction:
     other = 2**40 - chance
     if least * 2**40 <= trials * chance:
         return Fraction(1)
+    # Terms of `trials` bits and 512 more. Above the mean they fall by 2^-200 within 17 standard deviations.
+    work.spend(
+        min(trials - least + 1, 10 * math.isqrt(trials) + 300) * 4 * work.product(trials + 600, 64)
+        + 20 * work.product(trials)
+    )
     digits, place = math.comb(trials, least), -40 * trials
     for part, times in ((chance, least), (other, trials - least)):
         value, lowest = 1, 0

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from userdp.checker import work
 from userdp.checker.enclosures import Near, exponential
 from userdp.checker.running import Checked
 from userdp.checker.values import count, decode, fraction, need, summed, text_of
@@ -25,6 +26,8 @@ MOST_CONSTRAINTS = 4_000_000
 MOST_BITS = 2**14
 """Of a number in a certificate."""
 MOST_EXPONENT = 2**10
+ENTRY = 9 * work.KEPT
+"""Of `work` for an entry, which is kept."""
 MOST_AGREEMENT_BITS = 64
 """Of the denominator of an agreement, of which powers are taken."""
 MOST_LISTED = 2**27
@@ -47,6 +50,8 @@ class World(NamedTuple):
     states: list[list[tuple[int, Fraction]]]
     moves: Iterable[Move]
     """For ordered pairs of neighbors: how many outputs have this unknown here and that one there."""
+    size: int
+    """At least how many entries all moves have."""
     prior: list[Fraction] | None = None
     """Of the states, where the parameters say it."""
 
@@ -145,7 +150,8 @@ def _selection(stated: Mapping[str, Any]) -> World:
         [(size(place, c), loss) for c, loss in zip(has, row, strict=True)]
         for place, (has, row) in enumerate(zip(distinct, losses, strict=True))
     ]
-    return World(states, moves(), prior)
+    entries = sum(len(has) ** 2 * (len(has) + len(state) // 8) for has, state in zip(distinct, listed, strict=True))
+    return World(states, moves(), entries, prior)
 
 
 def _agreement(
@@ -194,7 +200,7 @@ def _sum(stated: Mapping[str, Any]) -> World:
                 if a != b:
                     yield {(a * outputs + o, b * outputs + o): 1 for o in range(outputs)}
 
-    return World([[(1, loss) for loss in row] for row in losses], moves())
+    return World([[(1, loss) for loss in row] for row in losses], moves(), n * outputs * 2 * min(n, reach))
 
 
 def _users(stated: Mapping[str, Any]) -> World:
@@ -211,6 +217,7 @@ def _users(stated: Mapping[str, Any]) -> World:
     need(isinstance(stated["symmetries"], list), "symmetries must be a list")
     steps = (1 + len(stated["symmetries"])) * (kinds * m + total * (n + k))
     need(steps <= MOST_STEPS, "there are too many symmetries to be checked")
+    work.spend(40 * steps, "fewer symmetries take less")
     types = list(itertools.combinations_with_replacement(range(size), m))
     datasets = list(itertools.combinations_with_replacement(range(kinds), n))
     losses = _losses(stated["losses"], total, k)
@@ -269,7 +276,7 @@ def _users(stated: Mapping[str, Any]) -> World:
                 if there != place:
                     yield dict(Counter((orbit[place, o], orbit[there, o]) for o in range(k)))
 
-    return World(states, moves())
+    return World(states, moves(), listed + listed * n // (4 * k))
 
 
 def _binomial(total: int, size: int) -> int:
@@ -300,6 +307,7 @@ def constraints(world: World) -> list[list[tuple[int, int, int]]]:
     """Each different move once, in order; an unknown beside itself asks for nothing."""
     found: set[tuple[tuple[int, int, int], ...]] = set()
     entries = 0
+    work.spend(ENTRY * world.size, "a smaller world has fewer constraints")
     for move in world.moves:
         group = tuple(sorted((p, q, times) for (p, q), times in move.items() if p != q))
         if group and group not in found:
@@ -395,8 +403,9 @@ def proved_bound(
 def check_optimality(report: Mapping[str, Any]) -> Checked:
     """Decide that the table is a private mechanism with the stated loss, and the bound below which no other is."""
     world = world_of(report["world"])
-    groups = constraints(world)
     unknowns = sum(map(len, world.states))
+    need(isinstance(report["table"], list) and len(report["table"]) == unknowns, f"table must have {unknowns} masses")
+    groups = constraints(world)
     entries = sum(map(len, groups))
     below, above = _number(report["below"], "below"), _number(report["above"], "above")
     _enclosed(report["epsilon"], below, above)
@@ -406,7 +415,7 @@ def check_optimality(report: Mapping[str, Any]) -> Checked:
     need(total > 0 and scale > 0, "total and scale must be above 0")
     width = scale.bit_length() + above.numerator.bit_length() + above.denominator.bit_length()
     need(unknowns * width <= MOST_UNKNOWN_BITS, "scale and above are too long for so many unknowns to be checked")
-    need(isinstance(report["table"], list) and len(report["table"]) == unknowns, f"table must have {unknowns} masses")
+    work.spend(unknowns * (1e4 + 3 * work.product(width)) + entries * 200, "fewer digits of scale and above take less")
     table = [_whole(mass, "a mass") for mass in report["table"]]
     prior, weights = _weights(report, world, scale)
     rows = entries if delta else len({(p, q) for group in groups for p, q, _ in group})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from userdp.checker import work
 from userdp.checker.enclosures import Logarithm, Near, Normal, NormalTable, ceil_units, exponential, square_root
 from userdp.checker.values import count, fraction, need
 
@@ -21,6 +22,9 @@ MOST_TERMS = 2**20
 """Losses of a release."""
 MOST_WORK = 2**29
 """Decimal digits of all products together, and what takes as long: about a minute."""
+STEPS = 30
+"""Of `work` for such a digit."""
+COARSER = "a coarser resolution has fewer terms"
 MOST_LOSS = 2**20
 MOST_LENGTH = 2**14
 """Characters of a parameter, and of a weight."""
@@ -118,7 +122,8 @@ class Work:
 
     def spend(self, digits: int) -> None:
         self.left -= digits
-        need(self.left >= 0, "the composition is too large to be checked; a coarser resolution has fewer terms")
+        work.spend(STEPS * digits, COARSER)
+        need(self.left >= 0, f"the composition is too large to be checked; {COARSER}")
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,11 @@ class Grid:
         need(high - low < MOST_TERMS, f"a release has over {MOST_TERMS} losses at this resolution")
         self.work.spend((high - low + 1) * 2 * self.width)
         return high - low + 1
+
+    def points(self, points: int, bits: int) -> None:
+        """Count the values of a curve of Gaussian noise."""
+        self.work.spend(points * (1 + bits // 256) << 11)
+        work.spend(points * (10_000 + bits * bits), COARSER)
 
     def working_bits(self, atoms: int) -> int:
         """So many that the widths of all enclosures together are well below one unit of mass."""
@@ -260,13 +270,13 @@ class Pair(Release):
     def reversed(self) -> Pair:
         return Pair(self.q, self.p)
 
-    def _ratios(self) -> tuple[dict[tuple[int, int], int], int]:
-        """P's weight at every ratio of P to Q in lowest terms, whose hash is cheap, and where Q has none."""
+    def _ratios(self) -> tuple[dict[str, int], int]:
+        """P's weight at every ratio of P to Q, as text, whose hashes nobody can choose, and where Q has none."""
         total_p, total_q = sum(self.p), sum(self.q)
-        found, infinity = dict[tuple[int, int], int](), 0
+        found, infinity = dict[str, int](), 0
         for x, y in zip(self.p, self.q, strict=True):
             if x and y:
-                ratio = Fraction(x * total_q, y * total_p).as_integer_ratio()
+                ratio = "{:x}/{:x}".format(*Fraction(x * total_q, y * total_p).as_integer_ratio())
                 found[ratio] = found.get(ratio, 0) + x
             elif x:
                 infinity += x
@@ -281,14 +291,14 @@ class Pair(Release):
 
     def end(self) -> End | None:
         ratios, infinity = self._ratios()
-        largest = max((Fraction(*ratio) for ratio in ratios), default=Fraction(1))
+        largest = max(map(_of_text, ratios), default=Fraction(1))
         return End(Level(largest, Fraction(0)), Fraction(infinity, sum(self.p)))
 
     def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
         grid.work.spend(sum(1024 + weight.bit_length() ** 2 // 2**13 for weight in (*self.p, *self.q)))
         weights, infinite = self._ratios()
         bits, total = grid.working_bits(len(weights)), sum(self.p)
-        by_ratio = sorted((Fraction(*ratio), weight) for ratio, weight in weights.items())
+        by_ratio = sorted((_of_text(ratio), weight) for ratio, weight in weights.items())
         ratios = [ratio for ratio, _ in by_ratio]
         atoms = [Atom(-((-weight << bits) // total), Near.of(ratio, bits + 8)) for ratio, weight in by_ratio]
         infinity = -((-infinite << bits) // total)
@@ -296,6 +306,11 @@ class Pair(Release):
             return _on_grid(Law(atoms, infinity, []), levels, grid, bits), levels
         found, indices = _lattice_of(ratios)
         return _on_lattice(Law(atoms, infinity, indices), grid, bits), found
+
+
+def _of_text(ratio: str) -> Fraction:
+    top, bottom = (int(part, 16) for part in ratio.split("/"))
+    return Fraction(top, bottom)
 
 
 def _lattice_of(ratios: Sequence[Fraction]) -> tuple[Levels, list[int]]:
@@ -479,6 +494,7 @@ class BoundedRange(Release):
         need(place < MOST_TERMS / 2 - 4, f"a release has over {MOST_TERMS} losses at this resolution")
         high = int(place) + 2
         grid.room(-high, high)
+        work.spend(2 * high * (30_000 + bits * bits), COARSER)
         one, t = 1 << bits, self.range.near(bits).inverse(bits)
         t_low, t_high = t.units(bits)
         need(t_high < one, "the range of a release is too small for this many bits")
@@ -565,7 +581,7 @@ class Gaussian(Release):
         need(above / width < MOST_TERMS / 2, f"a release has over {MOST_TERMS} losses at this resolution")
         low, high = math.floor(below / width) - 1, math.ceil(above / width) + 1
         grid.room(low, high)
-        grid.work.spend((high - low) * (1 + bits // 256) << 11)
+        grid.points(high - low, bits)
         table, curve, one = Table(levels, bits), NoiseCurve(self.mu_squared, bits, NormalTable(bits)), 1 << bits
         upper, lower = [], []
         for index in range(low - 1, high + 1):
@@ -618,7 +634,7 @@ class SampledGaussian(Release):
         bits = _reach(self.mu_squared, grid)[2] + self.rate.denominator.bit_length()
         low, high = self._range(grid)
         grid.room(low, high)
-        grid.work.spend((high - low) * (1 + bits // 256) << 11)
+        grid.points(high - low, bits)
         curve = SampledCurve(self.mu_squared, self.rate, levels, bits, self.known)
         if not self.added:
             values = [curve.removed(index) for index in range(low - 1, high + 1)]
@@ -655,7 +671,7 @@ class FixedSampleGaussian(Release):
         need(most < MOST_TERMS / 2 - 4, f"a release has over {MOST_TERMS} losses at this resolution")
         high = math.ceil(most) + 1
         grid.room(-high, high)
-        grid.work.spend(2 * high * (1 + bits // 256) << 11)
+        grid.points(2 * high, bits)
         curve = SampledCurve(self.mu_squared, self.rate, levels, bits, {})
         values = [curve.removed(i) if i >= 0 else curve.added(i) for i in range(-high - 1, high + 1)]
         return _by_curve(

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 from userdp.checker import values
 from userdp.checker.divergences import Level, Pmf, Value, ratio_cap, worst_divergence
 from userdp.checker.spaces import Pair, Space
-from userdp.checker.values import Problem, canonical_digest, need
+from userdp.checker.values import Problem, need, text_of
 
-Finding = Literal["wrong", "well-formed", "consistent", "spot-checked", "established"]
+Finding = Literal["wrong", "refused", "well-formed", "consistent", "spot-checked", "established"]
 Mechanism = Callable[[tuple[Any, ...]], Sequence[Fraction]]
 Worst = tuple[Value, Value, Value]
 """The worst divergence of the stated pmfs, and bounds of it for pmfs within pmf_error."""
@@ -43,7 +43,7 @@ class Declared:
 
 
 def distinct(encoded: Sequence[Any], name: str) -> None:
-    need(len(set(map(canonical_digest, encoded))) == len(encoded), f"{name} names the same object twice")
+    need(len(set(map(text_of, encoded))) == len(encoded), f"{name} names the same object twice")
 
 
 def run(mechanism: Mechanism, what: str, dataset: tuple[Any, ...], outputs: int) -> Pmf:
@@ -115,6 +115,7 @@ def check_bounds(bounds: tuple[float, float], holds: bool | None, least: Value, 
     low, high = bounds
     check_upper(high, most)
     need(least.compare(Fraction(low)) >= 0, "worst_delta.lower is above the worst divergence")
+    need(low >= 0, "worst_delta.lower is below 0")
     tight = least.compare(Fraction(low) + slack(low)) <= 0 and most.compare(Fraction(high) - slack(high)) >= 0
     need(tight, "worst_delta encloses the worst divergence but is too wide to say anything")
     decided = True if most.compare(delta) <= 0 else False if least.compare(delta) > 0 else None

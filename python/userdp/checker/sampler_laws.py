@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from userdp.checker import values
+from userdp.checker import values, work
 from userdp.checker.divergences import Level, Pmf, Value, positive_part, ratio_cap
 from userdp.checker.running import Checked, check_bounds, distinct
 from userdp.checker.spaces import Pair, Space, space_of
@@ -84,6 +84,7 @@ def _level(stated: Any) -> tuple[Fraction, Fraction]:
 def _edges(space: Space, law_of: list[int]) -> list[Pair]:
     """Laws of neighbors; one law twice too, since what is not explored may differ."""
     found = set[Pair]()
+    work.spend(space.sources * space.effort)
     for rank in range(space.sources):
         found.update((law_of[rank], law_of[other]) for other in space.above(rank))
     return sorted({pair for i, j in found for pair in ((i, j), (j, i))})
@@ -98,6 +99,7 @@ def _sides(p: Pmf, q: Pmf, level: Level) -> tuple[Fraction, Fraction, Fraction, 
 def _worst(laws: list[Pmf], edges: list[Pair], level: Level) -> tuple[Value, Value]:
     """The largest lower bound and the largest upper bound of a divergence: docs/proofs/sampler_laws.md, Theorem 1."""
     zero = Fraction(0)
+    work.spend(len(edges) * 20_000, "fewer laws or datasets take less")
     least = most = Value(zero, zero, level)
     for i, j in edges:
         above, below, own, other = _sides(laws[i], laws[j], level)

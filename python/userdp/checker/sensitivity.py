@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from userdp.checker import work
 from userdp.checker.running import Checked
-from userdp.checker.values import count, decode, fraction, need, text_of
+from userdp.checker.values import count, decode, fraction, need, summed, text_of
 
 FIELDS = {
     *("holds", "witness", "worst", "claim", "slack", "function", "neighbors", "user", "ids", "columns", "layout"),
@@ -167,17 +168,16 @@ def _tables(rows: int, limits: Limits) -> int:
     need(rows.bit_length() <= 1024, "too many different rows")
     most = min(limits.total, limits.users * limits.rows)
 
-    def multisets(size: int) -> int:
-        return math.comb(rows + size - 1, size)
-
+    multisets = [math.comb(rows + size - 1, size) for size in range(most + 1)]
     if not limits.named:
-        return sum(multisets(size) for size in range(most + 1))
+        return sum(multisets)
+    work.spend(limits.users * most**2 / 2 * work.product(most * rows.bit_length() // 6))
     ways = {0: 1}
     for _ in range(limits.users):
         more: Counter[int] = Counter()
         for size, number in ways.items():
             for own in range(min(limits.rows, most - size) + 1):
-                more[size + own] += number * multisets(own)
+                more[size + own] += number * multisets[own]
         ways = dict(more)
     return sum(ways.values())
 
@@ -286,5 +286,5 @@ def _change(
             if isinstance(a, str) or isinstance(b, str):
                 return infinite
             steps.append(abs(a - b))
-    squares = sum((step * step for step in steps), Fraction(0))
-    return [Fraction(len(steps)), sum(steps, Fraction(0)), squares, max(steps, default=Fraction(0))]
+    squares = summed(step * step for step in steps)
+    return [Fraction(len(steps)), summed(steps), squares, max(steps, default=Fraction(0))]

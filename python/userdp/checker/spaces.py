@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from userdp.checker import values
+from userdp.checker import values, work
 from userdp.checker.values import Problem, canonical_digest, count, need
 
 Pair = tuple[int, int]
@@ -36,6 +36,8 @@ class Space(ABC):
     datasets: int
     pairs: int
     sources: int
+    effort: float
+    """Of listing the neighbors of a dataset, for `work.spend`."""
 
     @abstractmethod
     def above(self, rank: int) -> Sequence[int]:
@@ -80,6 +82,7 @@ class _Listed(Space):
             self._check_positions(question["engine"], structure)
             self.pairs = len(self.replaceable) * self.records
         self.datasets = 1 + self.pairs
+        self.effort = 300.0 * self.datasets
 
     def _check_positions(self, engine: str, structure: Mapping[str, Any]) -> None:
         """Users with equal keys are interchangeable, so the first of each key must be listed."""
@@ -207,6 +210,7 @@ class _Labeled(_Users):
         self.pairs = self.n * fewer * self.moves
         if self.removal:  # removing any user of a run of equal values gives the same dataset: count runs
             self.pairs = self.sources + (self.n - 1) * (self.values - 1) * fewer
+        self.effort = 600 * self.n + 400 * self.pairs / self.sources
 
     def members(self, rank: int) -> tuple[int, ...]:
         users = self.n if rank < self.sources else self.n - 1
@@ -244,6 +248,7 @@ class _Symmetric(_Users):
         need(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = fewer * (self.values if self.removal else self.moves)
+        self.effort = self.n * 1000 * (1 + self.values.bit_length() + 2 * self.pairs / self.sources)
 
     def _from(self, value: int, users: int) -> int:
         """Count the multisets of that many values of rank at least `value`."""
@@ -294,7 +299,7 @@ class _Additive(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
         self.statistics = _integers(structure["statistics"], self.values, "user value")
-        distinct = sorted(set(self.statistics))
+        distinct = sorted(work.spread(found for found, _ in itertools.groupby(sorted(self.statistics))))
         self.attainable = _attainable(distinct, self.n, values.MAX_DATASETS if held is None else held)
         self.totals, self.fewer = sorted(self.attainable[-1]), sorted(self.attainable[-2])
         self.index = {total: rank for rank, total in enumerate(self.totals)}
@@ -303,6 +308,7 @@ class _Additive(_Users):
         pairs = len(distinct) * (len(distinct) - 1) // 2 * len(self.fewer)
         steps = 0 if self.removal else self.moves if self.item_level else pairs
         need(steps <= values.MAX_STEPS, "too many totals and moves to check")
+        work.spend(steps * 600, "fewer values take less")
         # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
         self.steps: dict[int, set[int]] = {}
         if self.removal:
@@ -313,8 +319,10 @@ class _Additive(_Users):
             self._add_steps((min(move), max(move)) for move in moves if move[0] != move[1])
         else:
             self._add_steps(itertools.combinations(distinct, 2))
-        work = 0 if self.removal else len(self.fewer) * sum(map(len, self.steps.values()))
-        need(work <= values.MAX_STEPS, "too many totals and moves to check")
+        sums = 0 if self.removal else len(self.fewer) * sum(map(len, self.steps.values()))
+        need(sums <= values.MAX_STEPS, "too many totals and moves to check")
+        self.effort = 300.0 * (1 + sum(map(len, self.steps.values())))
+        work.spend(self.sources * self.effort, "fewer users or statistics take less")
         self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
 
     def _add_steps(self, moves: Iterable[Pair]) -> None:
@@ -381,12 +389,14 @@ def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set
         need(n * totals * len(distinct) <= values.MAX_SUMS, "too many totals to check")
         return [range(k * low, k * high + 1, step) for k in range(n + 1)]
     found: list[range | set[int]] = [{0}]
-    work = 0
+    sums, far = 0, n * max(-low, high) >= 2**61 - 1  # where the hashes of integers begin again
     for _ in range(n):
+        made = len(found[-1]) * len(distinct)
+        work.spend((50 * made * made if far else 200 * made) + work.KEPT * min(made, len(found[-1]) + high - low))
         found.append({t + s for t in found[-1] for s in distinct})
-        work += len(found[-1]) * len(distinct)
+        sums += made
         need(len(found[-1]) <= limit, f"the structure has more than {limit} datasets")
-        need(work <= values.MAX_SUMS, "too many totals to check")
+        need(sums <= values.MAX_SUMS, "too many totals to check")
     return found
 
 
@@ -428,6 +438,7 @@ def sample_pairs(space: Space, seed: str, first: Pair | None, most: int | None =
     """Draw up to 2,000 pairs of dataset ranks (or `most`), `first` among them, by SHA-256 in counter mode."""
     pairs = [] if first is None else [first]
     seen = {(min(pair), max(pair)) for pair in pairs}
+    work.spend(min(2 * values.SAMPLE_SIZE, 2 * (most or values.SAMPLE_SIZE)) * (space.effort + 20_000))
     for counter in range(2 * values.SAMPLE_SIZE):
         if len(pairs) >= (values.SAMPLE_SIZE if most is None else min(most, values.SAMPLE_SIZE)):
             break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -16,6 +17,9 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+
+from userdp.checker import work
+from userdp.checker.work import Problem as Problem
 
 # The sizes that a report may have are those of audits, so that none is written that cannot be checked. `userdp.audit`
 # has the same numbers in its own code; tests/checker/test_checker_limits.py compares them.
@@ -48,16 +52,17 @@ ALL_ORDERS = 10_000
 MOST_SUM_BITS = 2**31
 """Of the terms of a sum, over their common denominator."""
 
+MOST_DIGITS = 2**17
+"""Characters of a fraction. Reading one takes its square, a quarter of a second at most."""
+USES = 12
+"""How often a fraction is taken to be computed with, and paid for when it is read."""
+
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal, and exact masses may need them."""
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)E(0|-?[1-9][0-9]*)|-?Infinity|NaN", re.ASCII)
 _DECIMAL_NAN = Decimal("NaN")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?", re.ASCII)
-
-
-class Problem(ValueError):
-    """A defect that leaves nothing more to check."""
 
 
 def need(condition: bool, problem: str) -> None:
@@ -98,6 +103,7 @@ def _no_number(text: str) -> None:
 
 def _integer(text: str) -> int:
     need(text != "-0", "-0 is another way to write 0")
+    need(len(text) <= BLOCK_DIGITS, f"an integer has over {BLOCK_DIGITS} digits")
     return int(text)
 
 
@@ -111,6 +117,8 @@ def fraction(text: Any) -> Fraction:
     match = _FRACTION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise Problem(f"{text!r:.60} is not a fraction written as 'n' or 'n/d'")
+    work.afford(len(text) <= MOST_DIGITS, f"a fraction has over {MOST_DIGITS} characters; round it to fewer digits")
+    work.spend(5000 + 0.007 * USES * len(text) ** 2, "numbers of fewer digits take less")
     sign, top, bottom = match.groups()
     denominator = _natural(bottom or "1")
     value = Fraction(_natural(top), denominator)
@@ -119,12 +127,20 @@ def fraction(text: Any) -> Fraction:
     return -value if sign else value
 
 
+def denominators(numbers: Iterable[Fraction]) -> set[int]:
+    """Those of some fractions."""
+    return work.spread(found for found, _ in itertools.groupby(sorted(number.denominator for number in numbers)))
+
+
 def summed(numbers: Iterable[Fraction]) -> Fraction:
     """The sum, over one denominator: adding fractions one by one takes long where their denominators differ."""
     terms, bottom = list(numbers), 1
-    for denominator in {term.denominator for term in terms}:
+    for denominator in denominators(terms):
+        work.spend(3 * work.product(bottom.bit_length(), denominator.bit_length()))
         bottom = math.lcm(bottom, denominator)
         need(bottom.bit_length() * len(terms) <= MOST_SUM_BITS, "the common denominator of a sum is too long to check")
+    wide = max((max(map(int.bit_length, term.as_integer_ratio())) for term in terms), default=0)
+    work.spend(len(terms) * 2 * work.product(bottom.bit_length(), wide) + work.product(bottom.bit_length()))
     return Fraction(sum(term.numerator * (bottom // term.denominator) for term in terms), bottom)
 
 
@@ -151,11 +167,16 @@ def _natural(digits: str) -> int:
 
 
 def hex_float(text: Any) -> float:
-    """The float that float.hex() writes so."""
-    need(isinstance(text, str), f"{text!r:.60} is not a float as float.hex() writes it")
-    value = float.fromhex(text)
-    need(value.hex() == text, f"{text!r:.60} is not a float as float.hex() writes it")
+    """The float that float.hex() writes so; zero without a sign."""
+    value = _signed_float(text)
+    need(text != "-0x0.0p+0", "-0x0.0p+0 is another way to write 0x0.0p+0")
     return value
+
+
+def _signed_float(text: Any) -> float:
+    if not isinstance(text, str) or float.fromhex(text).hex() != text:
+        raise Problem(f"{text!r:.60} is not a float as float.hex() writes it")
+    return float.fromhex(text)
 
 
 # Values of users and outputs -------------------------------------------------------------------------------
@@ -175,7 +196,8 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: in
         return encoded
     if isinstance(encoded, list):
         return tuple(decode(member, stand_in, depth + 1) for member in encoded)
-    need(isinstance(encoded, dict) and len(encoded) == 1, f"{encoded!r:.60} encodes no value")
+    if not isinstance(encoded, dict) or len(encoded) != 1:
+        raise Problem(f"{encoded!r:.60} encodes no value")
     ((tag, content),) = encoded.items()
     if tag == "set":
         return _frozenset(content, stand_in, depth)
@@ -212,15 +234,16 @@ def _fraction(text: str) -> Fraction:
 
 
 def _frozenset(content: Any, stand_in: Callable[[str], Any] | None, depth: int) -> frozenset[Any]:
-    need(isinstance(content, list), f"{content!r:.60} encodes no set")
+    if not isinstance(content, list):
+        raise Problem(f"{content!r:.60} encodes no set")
     texts = list(map(text_of, content))
-    members = frozenset(decode(member, stand_in, depth + 1) for member in content)
-    need(texts == sorted(set(texts)) and len(members) == len(texts), f"{content!r:.60} encodes no set")
+    members = frozenset(work.spread(decode(member, stand_in, depth + 1) for member in content))
+    need(texts == sorted(set(texts)) and len(members) == len(texts), f"{texts[:3]!r:.60} encodes no set")
     return members
 
 
 def _float(text: str) -> float:
-    value = hex_float(text)
+    value = _signed_float(text)
     return math.nan if math.isnan(value) else value
 
 

@@ -14,8 +14,9 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from userdp.cli import certificate, commands, compose, csv_files, demo, guesses, optimal, plan, sensitivity, table
+from userdp.cli import commands
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of, require_writable
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -29,7 +30,7 @@ exit codes:
   1    the claim is refuted; for demo, a verdict is not the expected one; for plan, more
        people are needed than there are
   2    bad input: arguments, files, or a mechanism that is none
-  3    refused for budget
+  3    refused for budget, or because checking takes too long (verify)
   4    undetermined: within a declared pmf_error, by the bounds that were found (compose), since what can only be
        run is never acquitted (audit-samples, audit-one-run, audit-time), or as no method can be planned (plan)
   5    not established: a sampled report, or a check without the mechanism or of a part (audit, verify)
@@ -40,17 +41,31 @@ exit codes:
 delstab leaves with 0 when it answers and when it refuses."""
 
 
-def _parser() -> Parser:
-    from importlib.metadata import version
+class _Version(argparse.Action):
+    """Prints the installed version, which is looked up when it is asked for."""
 
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"userdp {version('userdp')}")
+        parser.exit()
+
+
+def _parser(command: str) -> Parser:
+    """The parser of all commands; of verify alone for it, which loads nothing that the others need."""
     parser = Parser(
         prog="userdp",
         description="Exact, certified answers to user-level differential privacy questions. Each command has its own "
         "--help, with examples.",
         epilog=EXIT_CODES,
     )
-    parser.add_argument("--version", action="version", version=f"userdp {version('userdp')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     known = parser.add_subparsers(dest="command", required=True, metavar="command")
+    if command == "verify":
+        commands.add_verify(known)
+        return parser
+    from userdp.cli import certificate, compose, csv_files, demo, guesses, optimal, plan, sensitivity, table
+
     for add in (
         commands.add_divergence,
         commands.add_audit,
@@ -89,9 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no error of the program
         sys.stdout.reconfigure(errors="backslashreplace")
-    parser, options = _parser(), argparse.Namespace(command=None)
+    words = sys.argv[1:] if arguments is None else arguments
+    parser, options = _parser(words[0] if words else ""), argparse.Namespace(command=None)
     try:
-        options = parser.parse_args(arguments)
+        options = parser.parse_args(words)
         for name in ("certificate", "html", "save"):
             if isinstance(path := getattr(options, name, None), Path):
                 require_writable(path, name)

@@ -13,8 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
-from userdp.exact.numbers import parse_delta, parse_level
-
 T = TypeVar("T")
 PMF_SUFFIXES = (".json", ".csv", ".txt", ".npy")
 
@@ -109,6 +107,8 @@ def _named(read: Callable[[str], T]) -> Callable[[str], T]:
 def epsilon(text: str) -> str:
     """Epsilon as it was written: a decimal, a fraction, or ln(a/b)."""
     try:
+        from userdp.exact.numbers import parse_level
+
         parse_level(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a privacy parameter >= 0; accepted: 1, 0.5, 3/4, ln(3)") from None
@@ -119,6 +119,8 @@ def epsilon(text: str) -> str:
 def delta(text: str) -> str:
     """Delta as it was written: a decimal or a fraction."""
     try:
+        from userdp.exact.numbers import parse_delta
+
         parse_delta(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a probability from 0 to 1; accepted: 0, 1e-6, 1/1000000") from None

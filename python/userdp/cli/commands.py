@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from userdp.checker import check, work
 from userdp.cli.arguments import (
     UsageError,
     add_json_option,
@@ -19,11 +20,10 @@ from userdp.cli.arguments import (
     universe,
     whole,
 )
-from userdp.exact.encoding import encode, fraction_text
-from userdp.exact.numbers import Bounds
 
 if TYPE_CHECKING:
-    from userdp.report import Report, Verification
+    from userdp.exact.numbers import Bounds
+    from userdp.report import Report
 
 EXIT_HOLDS, EXIT_VIOLATED, EXIT_USAGE, EXIT_BUDGET, EXIT_UNDETERMINED = 0, 1, 2, 3, 4
 EXIT_NOT_ESTABLISHED, EXIT_WRONG_REPORT = 5, 6
@@ -208,6 +208,8 @@ def audit(options: argparse.Namespace) -> int:
 
 def audit_summary(report: Any) -> dict[str, Any]:
     """The parts of a report that scripts ask for."""
+    from userdp.exact.encoding import fraction_text
+
     witness = report.witness
     return {
         "schema_version": 1,
@@ -247,23 +249,28 @@ def add_verify(commands: Any) -> None:
     parser.add_argument("certificate", type=content, help="the JSON file")
     parser.add_argument("--mechanism", help=f"{MECHANISM}; it is run")
     add_users_option(parser, "--dataset", required=False, help=f"for a check of deletions: {DATASET}")
+    parser.add_argument("--coq", type=Path, metavar="FILE", help="a .v file: it must be the one that the report gives")
+    parser.add_argument(
+        "--seconds", type=whole(1), metavar="S", help="allow a check of so many seconds, by count (default 8)"
+    )
     add_json_option(parser)
     parser.set_defaults(run=verify)
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Run the command."""
-    from userdp.report import LDDPResult, Report
-
-    report = Report.from_json(options.certificate)
-    mechanism = None if options.mechanism is None else load_mechanism(options.mechanism)
-    if isinstance(report, LDDPResult):
-        found = report.verify(mechanism, options.dataset)
-    elif options.dataset is not None:
-        raise UsageError("--dataset: only a check of deletions needs it, other reports hold their data")
-    else:
-        found = report.verify(mechanism)
-    holds = getattr(report, "holds", None)
+    """Run the command; what needs no mechanism is done by the checker alone, which loads the standard library only."""
+    with work.at_most(options.seconds):
+        report = check.read(options.certificate)
+        if options.coq is not None and not _is_its_file(options, check.kind_of(report)):
+            print(f"wrong: {options.coq} is not the file that the report gives; write it again and use that one")
+            return EXIT_WRONG_REPORT
+        if options.mechanism is not None:
+            found = _run_again(options)
+        elif options.dataset is not None and check.kind_of(report) != "lddp":
+            raise UsageError("--dataset: only a check of deletions needs it, other reports hold their data")
+        else:
+            found = check.check(report)
+    holds = check.holds_of(report)
     if options.json:
         print_json(
             {
@@ -275,20 +282,44 @@ def verify(options: argparse.Namespace) -> int:
                 "pairs": found.pairs,
                 "holds": holds,
                 "refuted": found.refuted,
-                "assumptions": list(getattr(report, "assumptions", ())),
+                "assumptions": report.get("assumptions", []),
             }
         )
     else:
         print(found)
         if not found.problems:
-            print(report.summary())
+            print("\n".join(["The report says:", *check.said_by(report)]))
     return _verification_code(found, holds)
 
 
-def _verification_code(found: Verification, holds: bool | None) -> int:
+def _is_its_file(options: argparse.Namespace, kind: str) -> bool:
+    """Whether a file for Coq is, byte for byte, what is written from the report."""
+    from userdp.report import Certificate
+
+    if kind != "certificate":
+        raise UsageError("--coq: only a certificate of a table has a file for Coq")
+    written: bytes = Certificate.from_json(options.certificate).to_coq().encode("ascii")
+    return bool(written == options.coq.read_bytes())
+
+
+def _run_again(options: argparse.Namespace) -> check.Verification:
+    """What is found with the mechanism."""
+    from userdp.report import LDDPResult, Report
+
+    report, mechanism = Report.from_json(options.certificate), load_mechanism(options.mechanism)
+    if isinstance(report, LDDPResult):
+        return report.verify(mechanism, options.dataset)
+    if options.dataset is not None:
+        raise UsageError("--dataset: only a check of deletions needs it, other reports hold their data")
+    return report.verify(mechanism)
+
+
+def _verification_code(found: check.Verification, holds: bool | None) -> int:
     """0 for what is established and holds, and for nothing else."""
     if found.finding == "wrong":
         return EXIT_WRONG_REPORT
+    if found.finding == "refused":
+        return EXIT_BUDGET
     if found.refuted:
         return EXIT_VIOLATED
     return exit_code(holds) if found.finding == "established" else EXIT_NOT_ESTABLISHED
@@ -334,6 +365,9 @@ def lddp(options: argparse.Namespace) -> int:
 
 
 def _lddp_summary(result: Any) -> dict[str, Any]:
+    from userdp.exact.encoding import encode, fraction_text
+    from userdp.exact.numbers import Bounds
+
     witness = None
     if result.witness is not None:
         first, second, event = result.witness
@@ -423,6 +457,8 @@ def _release(private: Any, users: Any, *, as_json: bool) -> None:
 
 
 def _explain(private: Any, users: Any, *, as_json: bool) -> None:
+    from userdp.exact.encoding import fraction_text
+
     explanation = private.explain(users)
     if not as_json:
         print(f"{NOT_PRIVATE}\n{explanation}")
@@ -454,6 +490,7 @@ def _explain(private: Any, users: Any, *, as_json: bool) -> None:
 
 def _distribution(private: Any, users: Any, *, as_json: bool) -> None:
     from userdp.delstab import PmfBounds
+    from userdp.exact.encoding import fraction_text
 
     pmf = private.output_distribution(users)
     exact: list[str] | None = None
@@ -484,5 +521,6 @@ def _distribution(private: Any, users: Any, *, as_json: bool) -> None:
 def _output(output: Any) -> Any:
     """An output as JSON; a refusal is null, and told from an output None by its place or by `refused`."""
     from userdp.delstab import BOTTOM
+    from userdp.exact.encoding import encode
 
     return None if output is BOTTOM else encode(output)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from userdp.algorithms.finite import form_of, relative_error
 from userdp.checker import check as checker
-from userdp.checker import values
+from userdp.checker import values, work
 from userdp.checker.check import Verification
 from userdp.display import Shown, render_page
 from userdp.display.numbers import Toward, bounded, plural
@@ -24,11 +24,11 @@ from userdp.display.pages import version
 from userdp.exact.encoding import Unreadable, encode, fraction_text, printable
 from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
 from userdp.exact.pmf import Pmf, aligned, fractions_of, masses_of
+from userdp.exceptions import BudgetError
 
 Self = TypeVar("Self", bound="Report")
 
-MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
-"""What reading a text that is no report may raise."""
+MALFORMED = checker.MALFORMED
 ENVELOPE = ("format", "userdp_version", "digest")
 """The fields that every report has."""
 NAMED = 80
@@ -53,7 +53,7 @@ def _is(kind: type, name: str) -> Codec:
 TEXT, FLAG = _is(str, "a text"), _is(bool, "true or false")
 COUNT = Codec(int, lambda value: values.count(value, "a number"))
 FRACTION = Codec(fraction_text, values.fraction)
-FLOAT = Codec(lambda value: float(value).hex(), values.hex_float)
+FLOAT = Codec(lambda value: (float(value) + 0.0).hex(), values.hex_float)  # + 0.0 is without a sign
 VALUE = Codec(encode, lambda code: values.decode(code, Unreadable))
 
 
@@ -110,9 +110,13 @@ def _level(ratio: Fraction, exponent: Fraction) -> PrivacyLevel:
     return PrivacyLevel(ratio, exponent)
 
 
-BOUNDS = Codec(
-    lambda bounds: [bounds.lower.hex(), bounds.upper.hex()], lambda code: Bounds(*row(FLOAT, FLOAT).read(code))
-)
+def _bounds(code: Any) -> Bounds:
+    low, high = row(FLOAT, FLOAT).read(code)
+    values.need(0 <= low <= high, "bounds must satisfy 0 <= lower <= upper")
+    return Bounds(low, high)
+
+
+BOUNDS = Codec(lambda bounds: list(map(FLOAT.write, (bounds.lower, bounds.upper))), _bounds)
 LEVEL = members(_level, ratio=FRACTION, exponent=FRACTION)
 OUTPUT_SET = Codec(
     lambda outputs: sorted(map(encode, outputs), key=values.text_of),
@@ -202,14 +206,19 @@ class Report(Shown):
         ------
         ValueError
             When the text is no such report, and for reports of earlier formats, which say less than they should.
+        BudgetError
+            When reading it takes too long: docs/report-format.md says how long that is.
         """
         wanted = checker.format_of(cls.KIND) if cls.KIND else "userdp"
         try:
-            source = values.parsed(text)
-            kind = Report._kinds[checker.kind_of(source)]
-            values.need(issubclass(kind, cls), f"it is of the format {source['format']!r:.40}")
-            checker.read_form(source)
-            return kind._read(source)  # type: ignore[return-value]
+            with work.at_most():
+                source = values.parsed(text)
+                kind = Report._kinds[checker.kind_of(source)]
+                values.need(issubclass(kind, cls), f"it is of the format {source['format']!r:.40}")
+                checker.read_form(source)
+                return kind._read(source)  # type: ignore[return-value]
+        except work.TooMuch as error:
+            raise BudgetError(str(error)) from None
         except MALFORMED as error:
             raise ValueError(f"not a {wanted} report: {type(error).__name__}: {error}") from error
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from userdp.checker import values
+from userdp.checker import values, work
 from userdp.checker.certificates import CALIBRATIONS, MOST_ENTRIES, PARTS, WHOLE_PARTS, check_certificate
 from userdp.display import Fact, Section
 from userdp.display.numbers import in_digits, level_text, number_text
@@ -234,7 +234,8 @@ def certified(**numbers: Any) -> Certificate:
     while True:
         made = Certificate(terms=terms, **numbers)
         try:
-            check_certificate(made._content())
+            with work.at_most():
+                check_certificate(made._content())
         except values.Problem as problem:
             if "too long" in str(problem):
                 raise BudgetError(f"no certificate of this is written: {problem}; try a shorter epsilon") from None

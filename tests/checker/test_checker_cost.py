@@ -1,0 +1,79 @@
+"""What a check costs is counted before it is done, and verify loads the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import userdp
+from support.expensive_reports import CRAFTED
+from userdp.checker import check, values
+from userdp.cli import main
+from userdp.exact import LogRatio
+from userdp.report import Certificate
+
+
+@pytest.mark.parametrize(
+    "name", ["a composition of 411 bytes", "sum with 1,400 states", "multisets of users", "values with one hash"]
+)
+def test_what_costs_too_much_is_refused(name: str) -> None:
+    try:
+        report = check.read(json.dumps(CRAFTED[name]()))
+    except values.Problem as problem:
+        assert "takes too long" in str(problem)  # noqa: PT017
+        return
+    found = check.check(report)
+    assert found.finding == "refused"
+    assert "--seconds" in found.problems[0]
+
+
+def test_a_long_fraction_is_not_read() -> None:
+    with pytest.raises(values.Problem, match="over 131072 characters"):
+        values.fraction("1/" + "3" * 800_000)
+
+
+def test_zero_has_one_spelling() -> None:
+    assert values.hex_float("0x0.0p+0") == 0
+    with pytest.raises(values.Problem, match="another way to write"):
+        values.hex_float("-0x0.0p+0")
+
+
+def test_verify_without_site_packages(tmp_path: Path) -> None:
+    made = Certificate.of_pair(["2/3", "1/3"], ["1/3", "2/3"], epsilon=LogRatio(2), delta=0)
+    (tmp_path / "report.json").write_text(made.to_json())
+    source = Path(userdp.__file__).parents[1]
+    script = (
+        f"import sys; sys.path.insert(0, {str(source)!r}); from userdp.cli import main; "
+        f"code = main(['verify', {str(tmp_path / 'report.json')!r}]); "
+        "assert not {m.split('.')[0] for m in sys.modules} - {*sys.stdlib_module_names, 'userdp', '__main__'}; "
+        "sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("established")
+
+
+def test_an_altered_file_for_coq_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Certificate.of_pair(["2/3", "1/3"], ["1/3", "2/3"], epsilon=LogRatio(2), delta=0)
+    report, file, source = tmp_path / "report.json", tmp_path / "file.v", random.Random(1)
+    report.write_text(made.to_json())
+    text = made.to_coq()
+    file.write_text(text)
+    assert main(["verify", str(report), "--coq", str(file)]) == 0
+    for _ in range(1000):
+        place = source.randrange(len(text))
+        shadow = source.choice(["Definition pmf := True. ", "x", "0", " "])
+        file.write_text(text[:place] + shadow + text[place:])
+        assert main(["verify", str(report), "--coq", str(file)]) == 6
+    capsys.readouterr()
+
+
+def test_a_tree_of_counts_and_a_user_of_four_rows() -> None:
+    """The row of docs/other_libraries.md: counts of a root and its four leaves, four rows in four leaves."""
+    leaves = [1, 1, 1, 1]
+    assert sum(count**2 for count in [sum(leaves), *leaves]) == 20
