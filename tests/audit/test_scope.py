@@ -161,7 +161,8 @@ def test_arguments_of_fit_that_are_none_or_two(arguments: str, users: str, words
 
 
 def by_town(rows: Any) -> dict[str, int]:
-    return {row["town"]: sum(one["town"] == row["town"] for one in rows) for row in rows if row["town"]}
+    towns = sorted({row["town"] for row in rows if row["town"]})
+    return {town: sum(row["town"] == town for row in rows) for town in towns}
 
 
 @pytest.mark.parametrize(
