@@ -576,7 +576,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["verify", str(path)]) == 0
     said = capsys.readouterr().out
     assert "established" in said
-    assert "discrete Gaussian noise, sigma^2 = 20" in said
+    assert "epsilon: " in said
     path.write_text(json.dumps(sealed(json.loads(MAKERS["mixed"]()) | {"delta": "1/10000000000"})))
     assert main(["verify", str(path)]) == 6
     assert "not shown" in capsys.readouterr().out

@@ -103,7 +103,7 @@ def _no_number(text: str) -> None:
 
 def _integer(text: str) -> int:
     need(text != "-0", "-0 is another way to write 0")
-    need(len(text) <= BLOCK_DIGITS, f"an integer has over {BLOCK_DIGITS} digits")
+    need(len(text) <= 4300, "an integer has over 4300 digits")  # what Python itself reads
     return int(text)
 
 

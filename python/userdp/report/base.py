@@ -110,13 +110,10 @@ def _level(ratio: Fraction, exponent: Fraction) -> PrivacyLevel:
     return PrivacyLevel(ratio, exponent)
 
 
-def _bounds(code: Any) -> Bounds:
-    low, high = row(FLOAT, FLOAT).read(code)
-    values.need(0 <= low <= high, "bounds must satisfy 0 <= lower <= upper")
-    return Bounds(low, high)
-
-
-BOUNDS = Codec(lambda bounds: list(map(FLOAT.write, (bounds.lower, bounds.upper))), _bounds)
+BOUNDS = Codec(
+    lambda bounds: list(map(FLOAT.write, (bounds.lower, bounds.upper))),
+    lambda code: Bounds(*row(FLOAT, FLOAT).read(code)),
+)
 LEVEL = members(_level, ratio=FRACTION, exponent=FRACTION)
 OUTPUT_SET = Codec(
     lambda outputs: sorted(map(encode, outputs), key=values.text_of),
