@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.exceptions import InsecureRandomnessWarning
 
-COLUMNS = re.compile(r"X must have \d columns( of symbols below \d)?; got the shape")
+COLUMNS = re.compile(r"X must have (n_columns=)?\d columns( of symbols below \d)?; got the shape")
 """The number of columns is a parameter, and checks come with others."""
 
 DIFFERENT = {
