@@ -36,8 +36,11 @@ CALLS = [
     ("planning.heterogeneity_bound", "max_loss"),
     ("planning.user_complexity", "alpha"),
     ("stability.filter_examples", "alpha"),
+    ("stability.filter_examples", "list_size"),
     ("stability.list_parameters", "list_eta"),
+    ("stability.list_parameters", "list_size"),
     ("stability.representation_parameters", "alpha"),
+    ("stability.representation_parameters", "size"),
     ("stability.version_space_examples", "size"),
     ("tables.Session.release(basic)", "max_total"),
 ]

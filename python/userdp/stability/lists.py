@@ -16,6 +16,7 @@ from userdp.concepts.classes import ConceptClass, DomainClass
 from userdp.concepts.errors import ClassErrors, check_work
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import (
+    COUNTED,
     check_count,
     open_unit_fraction,
     parse_delta,
@@ -260,7 +261,7 @@ def filter_examples(list_size: int, alpha: float | Fraction | str, zeta: float |
     >>> filter_examples(100, 0.1, 0.01)
     1981
     """
-    count = check_count(list_size, "list_size")
+    count = check_count(list_size, "list_size", most=COUNTED)
     error, failure = within_floats(open_unit_fraction(alpha, "alpha"), "alpha"), float(open_unit_fraction(zeta, "zeta"))
     return math.ceil(2 * math.log(2 * count / failure) / error**2)
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from userdp.exact.numbers import (
+    COUNTED,
     Delta,
     check_count,
     open_unit_fraction,
@@ -123,7 +124,7 @@ def representation_parameters(
     >>> f"{representation_parameters(16, **wanted).m:.3g}"
     '8.07e+08'
     """
-    count = check_count(size, "size")
+    count = check_count(size, "size", most=COUNTED)
     error, failure, threshold = (
         within_floats(open_unit_fraction(v, n), n) for v, n in ((alpha, "alpha"), (beta, "beta"), (eta, "eta"))
     )
@@ -184,7 +185,7 @@ def list_parameters(
     >>> round(plan.gamma, 2), plan.k1, f"{plan.k2:.3g}"
     (25.96, 2397, '4.91e+07')
     """
-    count, stability = check_count(list_size, "list_size"), parse_delta(list_eta, "list_eta")
+    count, stability = check_count(list_size, "list_size", most=COUNTED), parse_delta(list_eta, "list_eta")
     if not stability:
         raise ValueError(f"list_eta must be in (0, 1]; got {short_repr(list_eta)}")
     threshold, share = float(open_unit_fraction(eta, "eta")), float(open_unit_fraction(nu, "nu"))
