@@ -134,15 +134,16 @@ def raised(error: BaseException) -> Output:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         try:
-            text = f"{_name_of(type(cause))}: {cause}"
+            text = f"{class_name(type(cause))}: {cause}"
         except Exception:
-            text = f"{_name_of(type(cause))} with a message that cannot be read"
+            text = f"{class_name(type(cause))} with a message that cannot be read"
         texts += [text, *map(str, getattr(cause, "__notes__", ()))]
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)  # type: ignore[assignment]
     return Output(RAISES, {(): type(error).__name__}, (((), _short(" <- ".join(texts))),))
 
 
-def _name_of(kind: type) -> str:
+def class_name(kind: type) -> str:
+    """The name of a class, with its module's where it is not built in: others may have it, too."""
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -216,7 +217,7 @@ def _look(value: Any, keys: Sequence[str] | None) -> str:
         parts += [] if frame else [_dtype_look(value.dtype)]
         parts += [getattr(value, "attrs", {}), getattr(value, "flags", None)]
         index = getattr(value, "index", value)
-        parts += [_name_of(type(index)), *index.names, _dtype_look(index.dtype), getattr(index, "freq", None)]
+        parts += [class_name(type(index)), *index.names, _dtype_look(index.dtype), getattr(index, "freq", None)]
         if type(index).__name__ == "RangeIndex":
             parts += [index.start, index.step]
         elif keys is not None:  # otherwise they are the keys
@@ -243,7 +244,7 @@ def _look(value: Any, keys: Sequence[str] | None) -> str:
         if flat_entry(value) is not None and not attributes:
             return ""
         parts += [*getattr(kind, "_fields", ()), *(_of_any(attributes, keys) if attributes else ())]
-    return _short(" ".join([_name_of(kind), *map(repr, parts)]))
+    return _short(" ".join([class_name(kind), *map(repr, parts)]))
 
 
 def _dtype_look(dtype: Any) -> Any:
@@ -342,7 +343,7 @@ def _nested(
                 place = (*path, label_of(key))
                 if isinstance(value, Mapping) and type(key) not in PLAIN_KEYS:
                     typed = (*place, "key")
-                    looks[typed] = _name_of(type(key))
+                    looks[typed] = class_name(type(key))
                 yield from _nested(member, keys, place, depth + 1, looks)
             return
         number = entry_of(value)

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from userdp.algorithms.finite import mechanism_name
+from userdp.algorithms.outputs import class_name
 from userdp.audit.events import Event, Guess, Raised, learn_event
 from userdp.audit.fresh import fresh, refuse_generators, seed_libraries
 from userdp.audit.guesses import Counts, claim_refuted, epsilon_below
@@ -395,16 +396,11 @@ class _One:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # also what ends a program or a task: whoever waits for an answer sees it
-            return Raised(_name(type(error)), traceback.format_exception_only(error)[0].strip()[:200])
+            return Raised(class_name(type(error)), traceback.format_exception_only(error)[0].strip()[:200])
 
     def many(self, datasets: Sequence[Callable[[], Any]]) -> list[Any]:
         seed_libraries(self._home)
         return list(map(self, datasets))
-
-
-def _name(kind: type) -> str:
-    """The name of a class, with its module's where it is not built in: others may have it, too."""
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _generator(rng: Generator | None, seed: int | None) -> Any:
