@@ -30,12 +30,13 @@ from userdp import LogRatio
 from userdp.checker import check as checker
 from userdp.checker import values
 from userdp.checker.certificates import WHOLE_PARTS, check_numbers, read_numbers
+from userdp.checker.coq import CHECKERS, record_text
 from userdp.delstab import delstab
 from userdp.delstab.delstab import calibrate
 from userdp.exact.numbers import PrivacyLevel
 from userdp.mechanisms import ExponentialMechanism, TruncatedDiscreteLaplace
 from userdp.report import Certificate
-from userdp.report.certificate import CHECKERS, record_text, table_factor
+from userdp.report.certificate import table_factor
 
 PROOFS = Path(__file__).resolve().parent
 HEAD = """\
@@ -127,9 +128,8 @@ def _tampered(source: random.Random, made: Certificate) -> Certificate:
 
 def python_verdict(made: Certificate) -> bool:
     """Whether the checker in Python accepts the numbers."""
-    content = made._content()
     try:
-        check_numbers(made.subject, read_numbers(content))
+        check_numbers(made.subject, read_numbers(made._content()))
     except values.Problem:
         return False
     return True
@@ -165,7 +165,7 @@ def booleans(terms: Sequence[str], folder: Path, name: str) -> list[bool]:
 
 def term(made: Certificate) -> str:
     """Coq's checker on the numbers."""
-    return f"{CHECKERS[made.subject]} ({record_text(made)})"
+    return f"{CHECKERS[made.subject]} ({record_text(made.subject, read_numbers(made._content()))})"
 
 
 # --- random tables near the boundary

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 import userdp
 from support.expensive_reports import CRAFTED
 from userdp.checker import check, values
-from userdp.cli import main
 from userdp.exact import LogRatio
 from userdp.report import Certificate
 
@@ -56,21 +54,6 @@ def test_verify_without_site_packages(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("established")
-
-
-def test_an_altered_file_for_coq_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = Certificate.of_pair(["2/3", "1/3"], ["1/3", "2/3"], epsilon=LogRatio(2), delta=0)
-    report, file, source = tmp_path / "report.json", tmp_path / "file.v", random.Random(1)
-    report.write_text(made.to_json())
-    text = made.to_coq()
-    file.write_text(text)
-    assert main(["verify", str(report), "--coq", str(file)]) == 0
-    for _ in range(1000):
-        place = source.randrange(len(text))
-        shadow = source.choice(["Definition pmf := True. ", "x", "0", " "])
-        file.write_text(text[:place] + shadow + text[place:])
-        assert main(["verify", str(report), "--coq", str(file)]) == 6
-    capsys.readouterr()
 
 
 def test_a_tree_of_counts_and_a_user_of_four_rows() -> None:

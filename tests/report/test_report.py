@@ -215,7 +215,9 @@ def test_verify_notices_another_mechanism() -> None:
     outcome = response().verify(Sharper())
     assert outcome.finding == "wrong"
     assert outcome.problems == ("the mechanism gives dataset 3 another pmf than the report states",)
-    assert str(outcome).startswith("wrong: the report contradicts itself, or the mechanism\n  - the mechanism")
+    assert str(outcome).startswith(
+        "wrong: the report contradicts itself, the mechanism or the file for Coq\n  - the mechanism"
+    )
     assert response().verify(Renamed()).problems == ("the mechanism has other outputs than the report states",)
     assert str(response().verify()).startswith("consistent: the numbers of the report agree with each other.")
 

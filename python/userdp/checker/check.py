@@ -78,7 +78,7 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, Recursio
 """What reading a text that is no report may raise."""
 
 EXPLANATIONS: dict[Finding, str] = {
-    "wrong": "the report contradicts itself, or the mechanism",
+    "wrong": "the report contradicts itself, the mechanism or the file for Coq",
     "refused": "the report was not checked, and nothing is said about whether it is right",
     "well-formed": "the report has its form and its digest fits. What it says is not computed again: a report of this "
     "kind does not hold what that would take",
@@ -86,8 +86,8 @@ EXPLANATIONS: dict[Finding, str] = {
     "verify(mechanism=...) does",
     "spot-checked": "the numbers of the report agree with each other and, on the datasets that were tried, with the "
     "mechanism. The others were not tried, so this establishes no claim",
-    "established": "everything that the claim rests on was computed again, from the mechanism or from the listed "
-    "releases, under the assumptions that the report states",
+    "established": "everything that the claim rests on was computed again, from the mechanism, the listed releases "
+    "or the table, under the assumptions that the report states",
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from userdp.checker import check, work
+from userdp.checker.coq import compared
 from userdp.cli.arguments import (
     UsageError,
     add_json_option,
@@ -251,6 +252,12 @@ def add_verify(commands: Any) -> None:
     add_users_option(parser, "--dataset", required=False, help=f"for a check of deletions: {DATASET}")
     parser.add_argument("--coq", type=Path, metavar="FILE", help="a .v file: it must be the one that the report gives")
     parser.add_argument(
+        "--proofs",
+        type=Path,
+        metavar="DIR",
+        help="--coq: the compiled folder proofs of the source, for coqc where it is installed (default proofs)",
+    )
+    parser.add_argument(
         "--seconds", type=whole(1), metavar="S", help="allow a check of so many seconds, by count (default 8)"
     )
     add_json_option(parser)
@@ -261,15 +268,22 @@ def verify(options: argparse.Namespace) -> int:
     """Run the command; what needs no mechanism is done by the checker alone, which loads the standard library only."""
     with work.at_most(options.seconds):
         report = check.read(options.certificate)
-        if options.coq is not None and not _is_its_file(options, check.kind_of(report)):
-            print(f"wrong: {options.coq} is not the file that the report gives; write it again and use that one")
-            return EXIT_WRONG_REPORT
+        kind = check.kind_of(report)
+        if options.coq is not None and kind != "certificate":
+            raise UsageError("--coq: only a certificate of a table has a file for Coq")
+        if options.proofs is not None and options.coq is None:
+            raise UsageError("--proofs goes with --coq")
         if options.mechanism is not None:
             found = _run_again(options)
-        elif options.dataset is not None and check.kind_of(report) != "lddp":
+        elif options.dataset is not None and kind != "lddp":
             raise UsageError("--dataset: only a check of deletions needs it, other reports hold their data")
         else:
             found = check.check(report)
+    coq = None
+    if options.coq is not None and not found.problems:
+        coq = compared(report, options.coq, options.proofs)
+        if coq.state in ("different", "refused"):
+            found = check.Verification("wrong", (coq.words,))
     holds = check.holds_of(report)
     if options.json:
         print_json(
@@ -282,24 +296,15 @@ def verify(options: argparse.Namespace) -> int:
                 "pairs": found.pairs,
                 "holds": holds,
                 "refuted": found.refuted,
+                "coq": None if coq is None else coq.state,
                 "assumptions": report.get("assumptions", []),
             }
         )
     else:
         print(found)
         if not found.problems:
-            print("\n".join(["The report says:", *check.said_by(report)]))
+            print("\n".join([*([] if coq is None else [coq.words]), "The report says:", *check.said_by(report)]))
     return _verification_code(found, holds)
-
-
-def _is_its_file(options: argparse.Namespace, kind: str) -> bool:
-    """Whether a file for Coq is, byte for byte, what is written from the report."""
-    from userdp.report import Certificate
-
-    if kind != "certificate":
-        raise UsageError("--coq: only a certificate of a table has a file for Coq")
-    written: bytes = Certificate.from_json(options.certificate).to_coq().encode("ascii")
-    return bool(written == options.coq.read_bytes())
 
 
 def _run_again(options: argparse.Namespace) -> check.Verification:

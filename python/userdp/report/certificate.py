@@ -6,14 +6,14 @@ docs/certificates.md says what they say, and how to check one.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from userdp.checker import values, work
-from userdp.checker.certificates import CALIBRATIONS, MOST_ENTRIES, PARTS, WHOLE_PARTS, check_certificate
+from userdp.checker.certificates import MOST_ENTRIES, PARTS, WHOLE_PARTS, check_certificate, read_numbers
+from userdp.checker.coq import CLAIMS, SUBJECTS, coq_text
 from userdp.display import Fact, Section
 from userdp.display.numbers import in_digits, level_text, number_text
 from userdp.exact.encoding import fraction_text
@@ -155,7 +155,7 @@ class Certificate(Report):
         It ends in the theorem about privacy. It is made of the numbers of the certificate and of no other text of it.
         A file of wrong numbers can be written; Coq refuses it.
         """
-        return coq_text(self)
+        return coq_text(self.subject, read_numbers(self._content()))
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         names = ("subject", "epsilon", "delta", "factor", "total")
@@ -194,18 +194,6 @@ PART_NAMES = {
     "candidates": "Candidates, at most",
 }
 WITNESSES = ("beta", "low", "high", "theta", "precision", "inner_ratio", "inner_exponent")
-SUBJECTS = {
-    **{name: f'DelStab, calibration "{name}"' for name in CALIBRATIONS},
-    "noise": "truncated discrete Laplace noise",
-    "selection": "the exponential mechanism",
-    "pair": "two distributions",
-}
-CLAIMS = {
-    **dict.fromkeys(CALIBRATIONS, "what DelStab releases with this table is (epsilon, delta)-DP for users"),
-    "noise": "a count that one user moves by at most 1 is (epsilon, delta)-DP with this noise",
-    "selection": "what is selected with these weights is epsilon-DP for scores of this sensitivity",
-    "pair": "the two distributions are (epsilon, delta)-indistinguishable, both ways",
-}
 
 
 def level_below(level: PrivacyLevel, bits: int) -> Fraction:
@@ -244,153 +232,3 @@ def certified(**numbers: Any) -> Certificate:
             terms *= 2
             continue
         return made
-
-
-# --- the file for Coq
-
-
-def _natural(value: Fraction | int) -> str:
-    """A number >= 0 in digits, of any length."""
-    return fraction_text(Fraction(value))
-
-
-def _pair(value: Fraction) -> str:
-    return f"({_natural(value.numerator)}%num, {_natural(value.denominator)}%positive)"
-
-
-def _level(ratio: Fraction, exponent: Fraction) -> str:
-    return f"(Level {_pair(ratio)} {_pair(exponent)})"
-
-
-def _entries(table: Sequence[int]) -> str:
-    return "[:: " + ";\n    ".join(map(_natural, table)) + "]%num"
-
-
-def record_text(made: Certificate) -> str:
-    """The numbers as a record of proofs/certificate.v."""
-    parts, promise = made.parts, _level(made.epsilon.ratio, made.epsilon.exponent)
-    common = (promise, _pair(made.delta), _pair(made.factor))
-    tail = (f"{_natural(made.total)}%num", _entries(made.table))
-    terms = f"{_natural(made.terms)}%N"
-    if made.subject in CALIBRATIONS:
-        inner = _level(parts["inner_ratio"], parts["inner_exponent"])
-        shares = (_pair(parts["noise_delta"]), inner, _pair(parts["inner_delta"]))
-        words = ["Calibration", *common, *shares, f"{_natural(parts['deletions'])}%num", terms, *tail]
-    elif made.subject == "noise":
-        words = ["NoiseTable", *common, terms, *tail]
-    elif made.subject == "pair":
-        words = ["PairTable", *common, terms, *tail, _entries(made.second or ())]
-    else:
-        whole = {name: _natural(parts[name]) for name in WHOLE_PARTS & set(parts)}
-        words = ["ChoiceTable", promise, _pair(made.factor), terms, tail[0], f"{whole['sensitivity']}%N"]
-        words += [f"{whole['candidates']}%num", _pair(parts["beta"]), f"{whole['low']}%num", f"{whole['high']}%num"]
-        words += [_pair(parts["theta"]), f"{whole['precision']}%num", tail[1]]
-    return "\n  ".join(words)
-
-
-CHECKERS = {
-    "optimal": "check_optimal",
-    "tight": "check_algorithm1",
-    "paper": "check_algorithm1",
-    "noise": "check_noise",
-    "selection": "check_choice",
-    "pair": "check_pair",
-}
-"""The checker of each subject in proofs/certificate.v."""
-_HEAD = """\
-(** {title}.
-
-  The claim: {claim},
-  at epsilon = {epsilon} and delta = {delta}.
-
-  E stands for e^epsilon: [is_level (Level r x) E] says that E = r e^x, by the power series of e^x. *)
-From Coq Require Import NArith.
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import indist users tables delstab certificate.
-Import Order.TTheory GRing.Theory Num.Theory.
-Local Open Scope ring_scope.
-
-Definition numbers := {record}.
-
-Lemma accepted : {checker} numbers.
-Proof. by vm_compute. Qed.
-
-"""
-_CALIBRATION = """\
-(** I: the users, of whom w are kept; U: what one user may have; A: any algorithm on the kept users. *)
-Theorem private_for_users (F : realFieldType) (I : finType) (U : Type) (O : finType) (A : seq U -> O -> F) (w : nat)
-    (choice : {{ffun I -> U}} -> nat -> {{set I}} -> F) (E EL : F) :
-  is_level {promise} E ->
-  is_level {inner} EL ->
-  (forall v, pmf (A v)) -> (w <= #|I| - nat_of_bin {deletions})%N ->
-  keeps_stable numbers EL A w choice {cap} ->
-  private E (value F {delta}) ({mechanism} numbers EL A w choice).
-Proof. by move=> hE hL pA keeps; exact: ({theorem} (c := numbers) hE hL pA keeps accepted). Qed.
-Print Assumptions private_for_users.
-"""
-_NOISE = """\
-(** f: a count that one user moves by at most 1; outputs are 0, ..., K - 1. *)
-Theorem private_count (F : realFieldType) (E : F) (I : finType) (U : Type) (f : {{ffun I -> U}} -> nat) (K : nat) :
-  is_level {promise} E ->
-  (forall x, f x + n_width numbers < K)%N -> (forall x x', neighbors x x' -> (f x <= (f x').+1)%N) ->
-  (forall x, pmf (shifted (K := K) (n_law F numbers) (n_width numbers) (f x))) /\\
-  private E (value F {delta}) (fun x => shifted (K := K) (n_law F numbers) (n_width numbers) (f x)).
-Proof. by move=> hE fK sens; exact: (noise_certified (c := numbers) hE accepted fK sens). Qed.
-Print Assumptions private_count.
-"""
-_SELECTION = """\
-(** Up to {candidates} candidates 0, ..., k; no score moves by more than {sensitivity}, and lower is better. *)
-Theorem private_selection (F : realFieldType) (E : F) (k : nat) (I : finType) (U : Type)
-    (score : {{ffun I -> U}} -> 'I_k.+1 -> nat) :
-  is_level {promise} E -> (k.+1 <= nat_of_bin {candidates})%N ->
-  (forall x x' j, neighbors x x' -> (score x j <= score x' j + {sensitivity})%N) ->
-  (forall x, pmf (choice_law F numbers (score x))) /\\ private E 0 (fun x => choice_law F numbers (score x)).
-Proof. by move=> hE few sens; exact: (choice_certified (c := numbers) hE few accepted sens). Qed.
-Print Assumptions private_selection.
-"""
-_PAIR = """\
-Theorem indistinguishable (F : realFieldType) (E : F) :
-  is_level {promise} E ->
-  let P := p_law F numbers (k := size (p_first numbers)) (p_first numbers) in
-  let Q := p_law F numbers (k := size (p_first numbers)) (p_second numbers) in
-  [/\\ pmf P, pmf Q, indist E (value F {delta}) P Q & indist E (value F {delta}) Q P].
-Proof. by move=> hE; exact: (pair_certified (c := numbers) hE accepted). Qed.
-Print Assumptions indistinguishable.
-"""
-_STATEMENTS = {
-    **dict.fromkeys(CALIBRATIONS, _CALIBRATION),
-    "noise": _NOISE,
-    "selection": _SELECTION,
-    "pair": _PAIR,
-}
-
-
-def coq_text(made: Certificate) -> str:
-    """The file for Coq; texts in it are of this module, and all else is digits."""
-    optimal, parts = made.subject == "optimal", copy.copy(made.parts)
-    head = _HEAD.format(
-        title=f"Certificate: {SUBJECTS[made.subject]}",
-        claim=CLAIMS[made.subject],
-        epsilon=_exact_level(made.epsilon),
-        delta=fraction_text(made.delta),
-        record=record_text(made),
-        checker=CHECKERS[made.subject],
-    )
-    statement = _STATEMENTS[made.subject].format(
-        promise=_level(made.epsilon.ratio, made.epsilon.exponent),
-        delta=_pair(made.delta),
-        inner=_level(parts.get("inner_ratio", Fraction(1)), parts.get("inner_exponent", Fraction(0))),
-        deletions=f"{_natural(parts.get('deletions', Fraction(0)))}%num",
-        candidates=f"{_natural(parts.get('candidates', Fraction(0)))}%num",
-        sensitivity=_natural(parts.get("sensitivity", Fraction(0))),
-        cap="(most numbers)" if optimal else "(most numbers).+1",
-        mechanism="delstab_of_optimal" if optimal else "delstab_of_algorithm1",
-        theorem="optimal_private_for_users" if optimal else "algorithm1_private_for_users",
-    )
-    return head + statement
-
-
-def _exact_level(level: PrivacyLevel) -> str:
-    if level.ratio == 1:
-        return fraction_text(level.exponent)
-    return f"ln({fraction_text(level.ratio)})" + (f" + {fraction_text(level.exponent)}" if level.exponent else "")
