@@ -523,7 +523,7 @@ def test_hostile_certificates(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     content, start = sealed(content), time.process_time()
     found = checker.check(content)
     assert time.process_time() - start < 8
-    assert found.finding == "wrong"
+    assert found.finding in ("wrong", "refused")
     assert all(problem and "malformed" not in problem for problem in found.problems), found.problems
     try:
         report = Report.from_json(json.dumps(content))

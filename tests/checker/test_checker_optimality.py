@@ -303,7 +303,7 @@ def test_no_field_can_be_changed() -> None:
         if changed == report:
             continue
         assert checker.check(changed).finding == "wrong", (round_, path)
-        if checker.check(sealed(changed)).finding == "wrong":
+        if checker.check(sealed(changed)).finding in ("wrong", "refused"):
             continue
         # Names of examples and outputs, and multipliers that do not matter, may be others: the claim is the same.
         true_still += 1

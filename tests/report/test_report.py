@@ -840,9 +840,9 @@ def test_small_text_does_not_make_long_work(name: str, structure: dict[str, Any]
     stored["question"]["structure"] |= structure | {"universe": universe}
     for witness in (stored["result"]["witness"], None):
         stored["result"]["witness"] = witness
-        assert _checker.check(seal(stored)).finding == "wrong"
+        assert _checker.check(seal(stored)).finding in ("wrong", "refused")
         with contextlib.suppress(ValueError):
-            assert AuditReport.from_json(json.dumps(seal(stored))).verify().finding == "wrong"
+            assert AuditReport.from_json(json.dumps(seal(stored))).verify().finding in ("wrong", "refused")
 
 
 @pytest.mark.parametrize("name", REPORTS)

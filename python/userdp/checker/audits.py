@@ -215,7 +215,7 @@ def objects_of(structure: Mapping[str, Any]) -> dict[str, Any]:
     """What the codes in a structure decode to: users' values, all that a mechanism is shown of them."""
     found = {name: tuple(map(decode, structure[name])) for name in OBJECTS if name in structure}
     small = all(size_of(member) <= values.MOST_SIZE for members in found.values() for member in members)
-    need(small, f"a value of users has over {values.MOST_SIZE:,} parts and characters")
+    work.afford(small, f"a value of users has over {values.MOST_SIZE:,} parts and characters")
     return found
 
 
@@ -371,7 +371,7 @@ def check_audit(
     complete = space.pairs <= values.COMPLETE_PAIRS
     need(report["verification"] == ("complete" if complete else "sampled"), "verification is not what pairs calls for")
     evidence = (_complete if complete else _sampled)(report, space, problems)
-    need(len(evidence.edges) <= values.MAX_PMF_PAIRS, "more distinct pairs of pmfs than a report can hold")
+    work.afford(len(evidence.edges) <= values.MAX_PMF_PAIRS, "more distinct pairs of pmfs than a report can hold")
 
     def worst_of(known: _Evidence) -> Worst:
         return within_error(known.pmfs, known.edges, (ratio, exponent), error)

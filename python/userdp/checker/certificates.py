@@ -59,7 +59,8 @@ class Numbers(NamedTuple):
 
 
 def _number(value: Any, name: str) -> Fraction:
-    need(isinstance(value, str) and len(value) <= MOST_BITS // 3, f"{name} is no number as text, or too long")
+    need(isinstance(value, str), f"{name} is no number as text")
+    work.afford(len(value) <= MOST_BITS // 3, f"{name} is too long to be checked")
     number = fraction(value)
     need(number >= 0, f"{name} is negative")
     return number
@@ -72,7 +73,8 @@ def _whole(value: Any, name: str) -> int:
 
 
 def _entries(values: Any, name: str) -> list[int]:
-    need(isinstance(values, list) and 1 <= len(values) <= MOST_ENTRIES, f"{name} must have 1 to {MOST_ENTRIES} entries")
+    need(isinstance(values, list) and len(values) >= 1, f"{name} must have entries")
+    work.afford(len(values) <= MOST_ENTRIES, f"{name} has over {MOST_ENTRIES} entries, too many to be checked")
     return [_whole(value, f"an entry of {name}") for value in values]
 
 
@@ -109,7 +111,7 @@ def read_numbers(report: Mapping[str, Any]) -> Numbers:
 def series(x: Fraction, terms: int, top: Fraction) -> Fraction:
     """1 + x + x^2 / 2! + ..., so many terms, and `top` times the next one."""
     size = (x.numerator.bit_length() + x.denominator.bit_length() + terms.bit_length()) * terms
-    need(size <= MOST_SERIES_BITS, "epsilon or terms are too long to be checked")
+    work.afford(size <= MOST_SERIES_BITS, "epsilon or terms are too long to be checked")
     total = top
     for n in range(terms, 0, -1):
         total = 1 + x / n * total
@@ -182,7 +184,7 @@ def _check_selection(numbers: Numbers, _: str) -> None:
     )
     need(numbers.delta == 0, "a selection has no delta")
     need(min(precision, low) >= 1 and 0 < beta <= 1 and theta < 1, "a witness is out of its range")
-    need(sensitivity <= MOST_SENSITIVITY, "the sensitivity is too large to be checked")
+    work.afford(sensitivity <= MOST_SENSITIVITY, "the sensitivity is too large to be checked")
     _check_factor(numbers)
     below = above = precision
     for weight in numbers.table:

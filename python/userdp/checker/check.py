@@ -283,7 +283,8 @@ def _checked(
         }
         found = checks.get(kind, lambda: check_estimate(kind, report))()
     except work.TooMuch as problem:
-        return Verification("refused", (str(problem),))
+        if not said:
+            return Verification("refused", (str(problem),))
     except Problem as problem:
         said.append(str(problem))
     except MALFORMED as error:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from userdp.checker import values
+from userdp.checker import values, work
 from userdp.checker.divergences import Level, Pmf, Value, positive_part, ratio_cap
 from userdp.checker.running import (
     Checked,
@@ -97,7 +97,7 @@ def check_lddp(
     """Whether the numbers agree; with the algorithm and the dataset, whether they are right."""
     n, r, holds = count(report["n_users"], "n_users"), count(report["r"], "r"), _verdict(report["holds"])
     need(r <= n, "more users are deleted than there are")
-    need(n <= values.MAX_USERS, "too many users to check")
+    work.afford(n <= values.MAX_USERS, "too many users to check")
     need(isinstance(report["algorithm"], str) and report["engine"] in WORDS["engine"], "algorithm or engine is unknown")
     count(report["pairs_evaluated"], "pairs_evaluated")
     ratio, exponent = _level(report["epsilon"])
@@ -360,7 +360,7 @@ def check_stability(report: Mapping[str, Any]) -> Checked:
     need(summed(masses) == 1 and min(masses) > 0, "the distribution has no positive probabilities with the sum 1")
     samples, seeds = count(report["samples"], "samples", 1), _list(report["seeds"], "seeds")
     counts = (_binomial(m + len(atoms) - 1, len(atoms) - 1), _power(len(atoms), m))
-    need(samples <= values.MAX_DATASETS, "too many samples to check")
+    work.afford(samples <= values.MAX_DATASETS, "too many samples to check")
     need(samples in counts, f"there are {counts[0]} samples as multisets and {counts[1]} as sequences")
     outcomes = count(report["outcomes"], "outcomes", 1)
     need(outcomes <= samples * max(1, len(seeds)), "there are more outcomes than samples")

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from userdp.checker import work
 from userdp.checker.enclosures import Near, exponential
 from userdp.checker.releases import (
     KINDS,
@@ -63,7 +64,7 @@ class Multiplier:
     def times(self, x: Masses, y: Masses) -> Masses:
         terms = len(x.finite) + len(y.finite) - 1
         digits = terms * self.width
-        need(_COMPILED or terms <= MOST_PLAIN, f"over {MOST_PLAIN} terms need Python's compiled decimal module")
+        work.afford(_COMPILED or terms <= MOST_PLAIN, f"over {MOST_PLAIN} terms need Python's compiled decimal module")
         need(
             digits <= MOST_DIGITS,
             f"a product has {terms} terms, too many to be checked; a coarser resolution has fewer",
@@ -205,20 +206,21 @@ def _release(stated: Any) -> tuple[Release, int]:
     read, names = KINDS[stated["kind"]]
     need(set(stated) == names | {"kind", "count"}, f"a release has missing or unknown fields: {sorted(stated)!r:.200}")
     times = count(stated["count"], "the count of a release", 1)
-    need(times <= MOST_COUNT, "the count of a release is too large to be checked")
+    work.afford(times <= MOST_COUNT, "the count of a release is too large to be checked")
     return read(stated), times
 
 
 def bound_of(report: Mapping[str, Any]) -> Fraction:
     """A bound of the least delta at the epsilon of a certificate, from its other fields alone."""
     stated = report["releases"]
-    need(isinstance(stated, list) and 1 <= len(stated) <= MOST_RELEASES, f"releases must be 1 to {MOST_RELEASES}")
+    need(isinstance(stated, list) and len(stated) >= 1, "releases must be a list of at least one")
+    work.afford(len(stated) <= MOST_RELEASES, f"over {MOST_RELEASES} releases are too many to be checked")
     releases = [_release(release) for release in stated]
     for kind, neighbors in ((SampledGaussian, "add-remove"), (FixedSampleGaussian, "replace")):
         fits = report["neighbors"] == neighbors or not any(isinstance(release, kind) for release, _ in releases)
         need(fits, f"what is said of such samples is about other neighbors than {report['neighbors']!r:.40}")
     bits = count(report["bits"], "bits", 8)
-    need(bits <= MOST_BITS, f"bits must be at most {MOST_BITS}")
+    work.afford(bits <= MOST_BITS, f"bits must be at most {MOST_BITS}")
     resolution = None
     if report["resolution"] is not None:
         resolution = short(report["resolution"], "resolution")

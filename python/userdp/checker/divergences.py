@@ -59,7 +59,9 @@ class Pmf:
         for denominator in denominators(stated):
             work.spend(3 * work.product(total.bit_length(), denominator.bit_length()))
             total = math.lcm(total, denominator)
-            need(total.bit_length() * outputs <= most + free, "the common denominator of a pmf is too long to check")
+            work.afford(
+                total.bit_length() * outputs <= most + free, "the common denominator of a pmf is too long to check"
+            )
         wide = max((mass.denominator.bit_length() for mass in stated), default=0)
         work.spend(outputs * 4 * work.product(total.bit_length(), wide))
         pmf = cls.of(stated)

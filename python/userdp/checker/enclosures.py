@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from userdp.checker import work
-from userdp.checker.values import need
 
 
 class Near(NamedTuple):
@@ -50,7 +49,7 @@ class Near(NamedTuple):
     def units(self, bits: int) -> tuple[int, int]:
         """In units of 2^-bits, rounded outwards."""
         shift = bits - self.places
-        need(shift + self.high.bit_length() <= 2**24, "a level is too large to be checked")
+        work.afford(shift + self.high.bit_length() <= 2**24, "a level is too large to be checked")
         if shift >= 0:
             return self.low << shift, self.high << shift
         return self.low >> -shift, -(-self.high >> -shift)

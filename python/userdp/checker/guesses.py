@@ -60,7 +60,7 @@ def check_guesses(report: Mapping[str, Any]) -> Checked:
         need(isinstance(part, dict) and set(part) == {"alpha", "epsilon", *COUNTED}, f"{name} has other fields")
         alpha, counts = fraction(part["alpha"]), [count(part[field], field) for field in COUNTED]
         need(LEAST_ALPHA <= alpha <= Fraction(1, 2), "alpha must be at most 1/2, and not next to nothing")
-        need(sum(counts) <= (MOST_GUESSES if fixed else MOST_DRAWS), "too many guesses to check")
+        work.afford(sum(counts) <= (MOST_GUESSES if fixed else MOST_DRAWS), "too many guesses to check")
         need(runs == 1 if canaries else sum(counts) <= runs, "there are more guesses than runs")
         fits = access != "one-run" or (sum(counts[:2]) <= canaries and not counts[2])
         need(fits, "there are more guesses than canaries")

@@ -57,7 +57,8 @@ class World(NamedTuple):
 
 
 def _number(value: Any, name: str) -> Fraction:
-    need(isinstance(value, str) and len(value) <= MOST_BITS // 3, f"{name} is no number as text, or too long")
+    need(isinstance(value, str), f"{name} is no number as text")
+    work.afford(len(value) <= MOST_BITS // 3, f"{name} is too long to be checked")
     return fraction(value)
 
 
@@ -97,14 +98,14 @@ def _partitions(n: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
 
 def _selection(stated: Mapping[str, Any]) -> World:
     n, items, kind = count(stated["n_users"], "n_users", 1), count(stated["n_items"], "n_items", 1), stated["loss"]
-    need(n <= 1000 and items <= 2**64, "there are too many users or items to be checked")
+    work.afford(n <= 1000 and items <= 2**64, "there are too many users or items to be checked")
     need(kind in ("regret", "error", "agreement"), f"unknown loss {kind!r:.40}")
     # Every state has a class for each distinct count, so that they are fewer than the partitions times sqrt(2 n) + 1.
     ways = [1] + [0] * n
     for part in range(1, min(items, n) + 1):
         for amount in range(part, n + 1):
             ways[amount] += ways[amount - part]
-    need(ways[n] * (math.isqrt(2 * n) + 1) <= MOST_UNKNOWNS, "there are too many datasets to be checked")
+    work.afford(ways[n] * (math.isqrt(2 * n) + 1) <= MOST_UNKNOWNS, "there are too many datasets to be checked")
     listed = list(_partitions(n, items, n))
     counts = [state + (0,) * (items > len(state)) for state in listed]
     distinct = [sorted(set(state), reverse=True) for state in counts]
@@ -123,7 +124,7 @@ def _selection(stated: Mapping[str, Any]) -> World:
         share = _number(stated["agreement"], "agreement")
         need(0 <= share <= 1 and items >= 2, "agreement must be in [0, 1], with two items at least")
         short = share.denominator.bit_length() <= MOST_AGREEMENT_BITS
-        need(short, f"agreement must have a denominator of at most {MOST_AGREEMENT_BITS} bits to be checked")
+        work.afford(short, f"agreement must have a denominator of at most {MOST_AGREEMENT_BITS} bits to be checked")
         prior, losses = _agreement(n, items, share, counts, distinct)
     else:
         need(stated["agreement"] is None, "agreement goes with the loss of that name")
@@ -191,7 +192,9 @@ def _sum(stated: Mapping[str, Any]) -> World:
     need(type(stated["lowest"]) is int, "lowest must be an integer")
     need(isinstance(stated["losses"], list), "losses must be a list")
     n = len(stated["losses"])
-    need(n * outputs <= MOST_UNKNOWNS and n * outputs * 2 * min(n, reach) <= MOST_CONSTRAINTS, "the world is too large")
+    work.afford(
+        n * outputs <= MOST_UNKNOWNS and n * outputs * 2 * min(n, reach) <= MOST_CONSTRAINTS, "the world is too large"
+    )
     losses = _losses(stated["losses"], n, outputs)
 
     def moves() -> Iterator[Move]:
@@ -207,16 +210,16 @@ def _users(stated: Mapping[str, Any]) -> World:
     size, k = _members(stated["universe"], "universe"), _members(stated["outputs"], "outputs")
     n, m = count(stated["n_users"], "n_users", 1), count(stated["n_examples"], "n_examples", 1)
     need(isinstance(stated["losses"], list), "losses must be a list")
-    need(n <= 1000 and m <= 1000, "there are too many users or examples to be checked")
+    work.afford(n <= 1000 and m <= 1000, "there are too many users or examples to be checked")
     # Each factor of a binomial is at least 1, so that a partial product is at most it.
     kinds = _binomial(size + m - 1, m)
     total = _binomial(kinds + n - 1, n)
     need(total == len(stated["losses"]), f"losses must have a row for each of {total} datasets")
-    need(total * k <= MOST_UNKNOWNS, "the world is too large to be checked")
-    need(kinds * m <= MOST_LISTED and total * n <= MOST_LISTED, "the world is too large to be checked")
+    work.afford(total * k <= MOST_UNKNOWNS, "the world is too large to be checked")
+    work.afford(kinds * m <= MOST_LISTED and total * n <= MOST_LISTED, "the world is too large to be checked")
     need(isinstance(stated["symmetries"], list), "symmetries must be a list")
     steps = (1 + len(stated["symmetries"])) * (kinds * m + total * (n + k))
-    need(steps <= MOST_STEPS, "there are too many symmetries to be checked")
+    work.afford(steps <= MOST_STEPS, "there are too many symmetries to be checked")
     work.spend(40 * steps, "fewer symmetries take less")
     types = list(itertools.combinations_with_replacement(range(size), m))
     datasets = list(itertools.combinations_with_replacement(range(kinds), n))
@@ -261,7 +264,7 @@ def _users(stated: Mapping[str, Any]) -> World:
                             orbit[image] = number
                             waiting.append(image)
     listed = sum(len(set(datasets[place])) for place in chosen) * (kinds - 1) * k
-    need(listed <= 4 * MOST_CONSTRAINTS, "the world has too many constraints to be checked")
+    work.afford(listed <= 4 * MOST_CONSTRAINTS, "the world has too many constraints to be checked")
     states = []
     for place in chosen:
         loss_of = {orbit[place, o]: losses[place][o] for o in range(k)}
@@ -283,7 +286,7 @@ def _binomial(total: int, size: int) -> int:
     size, result = min(size, total - size), 1
     for step in range(1, size + 1):
         result = result * (total - step + 1) // step
-        need(result <= MOST_UNKNOWNS, "there are too many datasets to be checked")
+        work.afford(result <= MOST_UNKNOWNS, "there are too many datasets to be checked")
     return result
 
 
@@ -313,7 +316,7 @@ def constraints(world: World) -> list[list[tuple[int, int, int]]]:
         if group and group not in found:
             found.add(group)
             entries += len(group)
-            need(entries <= MOST_CONSTRAINTS, "the world has too many constraints to be checked")
+            work.afford(entries <= MOST_CONSTRAINTS, "the world has too many constraints to be checked")
     return [list(group) for group in sorted(found)]
 
 
@@ -324,7 +327,8 @@ def _enclosed(stated: Any, below: Fraction, above: Fraction) -> None:
     """Whether below <= e^epsilon <= above."""
     need(isinstance(stated, dict) and set(stated) == {"ratio", "exponent"}, "epsilon has missing or unknown fields")
     ratio, exponent = _number(stated["ratio"], "epsilon"), _number(stated["exponent"], "epsilon")
-    need(ratio >= 1 and 0 <= exponent <= MOST_EXPONENT, "epsilon must be >= 0, and not too large to be checked")
+    need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
+    work.afford(exponent <= MOST_EXPONENT, "epsilon is too large to be checked")
     need(1 <= below <= above, "below and above must be at least 1, and in this order")
     if exponent == 0:
         need(below == ratio == above, "below and above are not e^epsilon, which is a fraction")
@@ -414,7 +418,9 @@ def check_optimality(report: Mapping[str, Any]) -> Checked:
     total, scale = _whole(report["total"], "total"), _whole(report["scale"], "scale")
     need(total > 0 and scale > 0, "total and scale must be above 0")
     width = scale.bit_length() + above.numerator.bit_length() + above.denominator.bit_length()
-    need(unknowns * width <= MOST_UNKNOWN_BITS, "scale and above are too long for so many unknowns to be checked")
+    work.afford(
+        unknowns * width <= MOST_UNKNOWN_BITS, "scale and above are too long for so many unknowns to be checked"
+    )
     work.spend(unknowns * (1e4 + 3 * work.product(width)) + entries * 200, "fewer digits of scale and above take less")
     table = [_whole(mass, "a mass") for mass in report["table"]]
     prior, weights = _weights(report, world, scale)
@@ -436,7 +442,8 @@ def check_optimality(report: Mapping[str, Any]) -> Checked:
 
 def _exactly(value: Any, name: str) -> Fraction:
     """A number that has as many digits as it needs."""
-    need(isinstance(value, str) and len(value) <= 2**20, f"{name} is no number as text, or too long")
+    need(isinstance(value, str), f"{name} is no number as text")
+    work.afford(len(value) <= 2**20, f"{name} is too long to be checked")
     return fraction(value)
 
 

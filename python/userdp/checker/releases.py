@@ -123,7 +123,7 @@ class Work:
     def spend(self, digits: int) -> None:
         self.left -= digits
         work.spend(STEPS * digits, COARSER)
-        need(self.left >= 0, f"the composition is too large to be checked; {COARSER}")
+        work.afford(self.left >= 0, f"the composition is too large to be checked; {COARSER}")
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Grid:
 
     def room(self, low: int, high: int) -> int:
         """How many indices there are, if so many are allowed."""
-        need(high - low < MOST_TERMS, f"a release has over {MOST_TERMS} losses at this resolution")
+        work.afford(high - low < MOST_TERMS, f"a release has over {MOST_TERMS} losses at this resolution")
         self.work.spend((high - low + 1) * 2 * self.width)
         return high - low + 1
 
@@ -198,7 +198,7 @@ def _on_grid(law: Law, levels: Levels, grid: Grid, bits: int) -> Masses:
     grid.work.spend(len(law.atoms) << 10)
     for atom in law.atoms:
         place = atom.level.ln() / width
-        need(abs(place) < 2**50, "a loss is too large for this resolution")
+        work.afford(abs(place) < 2**50, "a loss is too large for this resolution")
         # The least cell near there whose upper level is certainly not below the atom: a larger loss is sound.
         cell = next((c for c in range(int(place) - 3, int(place) + 5) if atom.level.at_most(table.near(c + 1))), None)
         need(cell is not None, "the cell of a loss was not found")
@@ -222,7 +222,7 @@ def _on_grid(law: Law, levels: Levels, grid: Grid, bits: int) -> Masses:
     at, rising = [0] * room, [0] * room
     at[0] = sum(atom.mass for _, atom in cells[:below])
     step_low, step_high = levels.step.near(2 * bits).units(2 * bits)
-    need(step_low > 1 << 2 * bits, "the resolution is too fine to be checked")
+    work.afford(step_low > 1 << 2 * bits, "the resolution is too fine to be checked")
     for cell, atom in kept:
         # (1 - E_i / E) G / (G - 1) of an atom at E goes up.
         ratio = table.near(cell).times(atom.level.inverse(bits + 8), bits + 8).units(bits)[0]
@@ -450,7 +450,7 @@ class DiscreteGaussian(Release):
         total = 2 * sum(low for low, _ in weights[: last + 1]) - one
         # From last + 1 on quotients fall, so that the tail is below a geometric series.
         falling = exponential(-(2 * last + 3) * inverse / 2, wide).units(wide)[1]
-        need(falling < one, "sigma_squared of a release is too large to be checked")
+        work.afford(falling < one, "sigma_squared of a release is too large to be checked")
         tail = -((-weights[-1][1] << wide) // (one - falling))
         shares = [-((-high << bits) // total) for _, high in weights[: last + 1]]
         infinity = -((-tail << bits) // total)
@@ -491,7 +491,7 @@ class BoundedRange(Release):
         assert grid.resolution is not None
         bits = grid.working_bits(2**20)
         place = self.range.near(64).ln() / float(grid.resolution)
-        need(place < MOST_TERMS / 2 - 4, f"a release has over {MOST_TERMS} losses at this resolution")
+        work.afford(place < MOST_TERMS / 2 - 4, f"a release has over {MOST_TERMS} losses at this resolution")
         high = int(place) + 2
         grid.room(-high, high)
         work.spend(2 * high * (30_000 + bits * bits), COARSER)
@@ -578,7 +578,7 @@ class Gaussian(Release):
         assert grid.resolution is not None
         below, above, bits = _reach(self.mu_squared, grid)
         width = float(grid.resolution)
-        need(above / width < MOST_TERMS / 2, f"a release has over {MOST_TERMS} losses at this resolution")
+        work.afford(above / width < MOST_TERMS / 2, f"a release has over {MOST_TERMS} losses at this resolution")
         low, high = math.floor(below / width) - 1, math.ceil(above / width) + 1
         grid.room(low, high)
         grid.points(high - low, bits)
@@ -625,7 +625,7 @@ class SampledGaussian(Release):
         # Without the user, the noise's loss is around -mu^2 / 2.
         ends = (-above, -below) if self.added else (below, above)
         low, high = (_sampled_loss(rate, loss) / width for loss in ends)
-        need(high - low < MOST_TERMS / 2, f"a release has over {MOST_TERMS} losses at this resolution")
+        work.afford(high - low < MOST_TERMS / 2, f"a release has over {MOST_TERMS} losses at this resolution")
         return math.floor(low) - 1, math.ceil(high) + 1
 
     def masses(self, grid: Grid, levels: Levels | None) -> tuple[Masses, Levels]:
@@ -668,7 +668,7 @@ class FixedSampleGaussian(Release):
         _, above, bits = _reach(self.mu_squared, grid)
         bits += self.rate.denominator.bit_length()
         most = _sampled_loss(float(self.rate), above) / float(grid.resolution)
-        need(most < MOST_TERMS / 2 - 4, f"a release has over {MOST_TERMS} losses at this resolution")
+        work.afford(most < MOST_TERMS / 2 - 4, f"a release has over {MOST_TERMS} losses at this resolution")
         high = math.ceil(most) + 1
         grid.room(-high, high)
         grid.points(2 * high, bits)
@@ -744,7 +744,7 @@ def _mu_squared(stated: Mapping[str, Any]) -> Fraction:
 def _by_curve(low: int, upper: Sequence[int], lower: Sequence[int], levels: Levels, grid: Grid, bits: int) -> Masses:
     """The chords of a curve between levels, from enclosures of it in units of 2^-bits, at low - 1 and all above it."""
     step_low, step_high = levels.step.near(2 * bits).units(2 * bits)
-    need(step_low > 1 << 2 * bits, "the resolution is too fine to be checked")
+    work.afford(step_low > 1 << 2 * bits, "the resolution is too fine to be checked")
     drop, whole = bits - grid.bits, 1 << grid.bits
     infinity = least = min(whole, -(-max(upper[-1], 0) >> drop))
     survival = []
@@ -773,7 +773,8 @@ KINDS: dict[str, tuple[Callable[[Mapping[str, Any]], Release], set[str]]] = {
 
 
 def short(text: Any, name: str) -> Fraction:
-    need(isinstance(text, str) and len(text) <= MOST_LENGTH, f"{name} is no fraction, or too long to be checked")
+    need(isinstance(text, str), f"{name} is no fraction")
+    work.afford(len(text) <= MOST_LENGTH, f"{name} is too long to be checked")
     return fraction(text)
 
 
@@ -787,7 +788,7 @@ def read_level(value: Any, name: str) -> Level:
     need(isinstance(value, dict) and set(value) == {"ratio", "exponent"}, f"{name} has missing or unknown fields")
     level = Level(short(value["ratio"], name), short(value["exponent"], name))
     need(level.ratio >= 1 and level.exponent >= 0, f"{name} must be >= 0")
-    need(level.exponent <= MOST_LOSS, f"{name} is too large to be checked")
+    work.afford(level.exponent <= MOST_LOSS, f"{name} is too large to be checked")
     return level
 
 

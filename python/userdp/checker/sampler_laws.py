@@ -63,7 +63,7 @@ def _space(report: Mapping[str, Any]) -> Space:
     universe = _listed(report["universe"], "universe")
     distinct(universe, "universe")
     small = all(size_of(decode(example)) <= values.MOST_SIZE for example in universe)
-    need(small, f"a value of users has over {values.MOST_SIZE:,} parts and characters")
+    work.afford(small, f"a value of users has over {values.MOST_SIZE:,} parts and characters")
     structure = {name: report[name] for name in ("universe", "n_users", "n_examples")}
     question = {"kind": "user-level", "neighbors": report["neighbors"], "engine": "labeled", "structure": structure}
     return space_of(question, len(_listed(report["law_of"], "law_of")))

@@ -146,7 +146,10 @@ def _limits(report: dict[str, Any]) -> tuple[Limits, list[set[str]], list[str]]:
         count(report["total_rows"], "total_rows", 1),
         named,
     )
-    need(limits.users <= MOST_USERS and min(limits.total, limits.users * limits.rows) <= MOST_COUNTED_ROWS, "too large")
+    work.afford(
+        limits.users <= MOST_USERS and min(limits.total, limits.users * limits.rows) <= MOST_COUNTED_ROWS,
+        "the tables are too large to be checked",
+    )
     need(named or limits.rows == 1, "without names each row is a user")
     ids = _codes(report["ids"], "ids")
     need(len(ids) == (limits.users if named else 0), "ids are not one name for each user")
@@ -165,7 +168,7 @@ def _limits(report: dict[str, Any]) -> tuple[Limits, list[set[str]], list[str]]:
 
 def _tables(rows: int, limits: Limits) -> int:
     """How many tables there are of so many different rows."""
-    need(rows.bit_length() <= 1024, "too many different rows")
+    work.afford(rows.bit_length() <= 1024, "too many different rows")
     most = min(limits.total, limits.users * limits.rows)
 
     multisets = [math.comb(rows + size - 1, size) for size in range(most + 1)]

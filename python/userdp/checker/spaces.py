@@ -143,8 +143,8 @@ class _Users(Space):
         self.n = count(structure["n_users"], "n_users", 1)
         self.m = count(structure["n_examples"], "n_examples", 1)
         small = self.m <= values.MAX_DATASETS and (self.size == 1 or self.m * self.size.bit_length() <= 64)
-        need(small and self.size**self.m * self.m <= values.MAX_DATASETS, "too many user values to check")
-        need(self.n <= values.MAX_DATASETS, "too many users to check")
+        work.afford(small and self.size**self.m * self.m <= values.MAX_DATASETS, "too many user values to check")
+        work.afford(self.n <= values.MAX_DATASETS, "too many users to check")
         self.values = self.size**self.m
         self.item_level = question["kind"] == "item-level"
         self.removal = question["neighbors"] == "add-remove"
@@ -202,10 +202,10 @@ class _Users(Space):
 class _Labeled(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
-        need(self.values == 1 or self.n <= 40, "too many datasets to check")
+        work.afford(self.values == 1 or self.n <= 40, "too many datasets to check")
         fewer = self.values ** (self.n - 1)
         self.sources = fewer * self.values
-        need(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
+        work.afford(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = self.n * fewer * self.moves
         if self.removal:  # removing any user of a run of equal values gives the same dataset: count runs
@@ -242,10 +242,10 @@ def _multisets(values: int, members: int) -> int:
 class _Symmetric(_Users):
     def __init__(self, question: Mapping[str, Any], structure: Mapping[str, Any], held: int | None) -> None:
         super().__init__(question, structure, held)
-        need(min(self.n, self.values - 1) < 64, "too many datasets to check")
+        work.afford(min(self.n, self.values - 1) < 64, "too many datasets to check")
         fewer = math.comb(self.values + self.n - 2, self.n - 1)
         self.sources = math.comb(self.values + self.n - 1, self.n)
-        need(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
+        work.afford(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = fewer * (self.values if self.removal else self.moves)
         self.effort = self.n * 1000 * (1 + self.values.bit_length() + 2 * self.pairs / self.sources)
@@ -307,7 +307,7 @@ class _Additive(_Users):
         self.datasets = self.sources + len(self.fewer) * self.removal
         pairs = len(distinct) * (len(distinct) - 1) // 2 * len(self.fewer)
         steps = 0 if self.removal else self.moves if self.item_level else pairs
-        need(steps <= values.MAX_STEPS, "too many totals and moves to check")
+        work.afford(steps <= values.MAX_STEPS, "too many totals and moves to check")
         work.spend(steps * 600, "fewer values take less")
         # steps[d]: the statistics from which some move adds d; a user who leaves takes the statistic along.
         self.steps: dict[int, set[int]] = {}
@@ -320,7 +320,7 @@ class _Additive(_Users):
         else:
             self._add_steps(itertools.combinations(distinct, 2))
         sums = 0 if self.removal else len(self.fewer) * sum(map(len, self.steps.values()))
-        need(sums <= values.MAX_STEPS, "too many totals and moves to check")
+        work.afford(sums <= values.MAX_STEPS, "too many totals and moves to check")
         self.effort = 300.0 * (1 + sum(map(len, self.steps.values())))
         work.spend(self.sources * self.effort, "fewer users or statistics take less")
         self.pairs = sum(len(self.above(rank)) for rank in range(self.sources))
@@ -380,13 +380,13 @@ class _Additive(_Users):
 def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set[int]]:
     """Totals of 0, ..., n of these statistics; ranges where these are evenly spaced."""
     low, high = distinct[0], distinct[-1]
-    need(n * len(distinct) <= values.MAX_SUMS, "too many totals to check")
+    work.afford(n * len(distinct) <= values.MAX_SUMS, "too many totals to check")
     step = distinct[1] - low if len(distinct) > 1 else 1
     even = range(low, high + 1, step)
     if len(even) == len(distinct) and distinct == list(even) and even[-1] == high:
         totals = (high - low) // step * n + 1
         need(totals <= limit, f"the structure has more than {limit} datasets")
-        need(n * totals * len(distinct) <= values.MAX_SUMS, "too many totals to check")
+        work.afford(n * totals * len(distinct) <= values.MAX_SUMS, "too many totals to check")
         return [range(k * low, k * high + 1, step) for k in range(n + 1)]
     found: list[range | set[int]] = [{0}]
     sums, far = 0, n * max(-low, high) >= 2**61 - 1  # where the hashes of integers begin again
@@ -396,7 +396,7 @@ def _attainable(distinct: Sequence[int], n: int, limit: int) -> list[range | set
         found.append({t + s for t in found[-1] for s in distinct})
         sums += made
         need(len(found[-1]) <= limit, f"the structure has more than {limit} datasets")
-        need(sums <= values.MAX_SUMS, "too many totals to check")
+        work.afford(sums <= values.MAX_SUMS, "too many totals to check")
     return found
 
 
@@ -420,7 +420,7 @@ def space_of(question: Mapping[str, Any], held: int | None = None) -> Space:
         space.datasets <= (values.MAX_DATASETS if held is None else held),
         "more datasets than the report holds pmfs for" if held is not None else "too many datasets to check",
     )
-    need(space.pairs <= values.MAX_PAIRS, "too many pairs of neighbors to check")
+    work.afford(space.pairs <= values.MAX_PAIRS, "too many pairs of neighbors to check")
     return space
 
 
@@ -430,7 +430,7 @@ def samples_of(report: Mapping[str, Any]) -> _Users:
     need(report["engine"] in ("labeled", "symmetric"), "unknown engine")
     made: type[_Labeled] | type[_Symmetric] = _Symmetric if report["engine"] == "symmetric" else _Labeled
     space = made({"kind": "user-level", "neighbors": "replace"}, structure, None)
-    need(space.datasets <= values.MAX_DATASETS, "too many datasets to check")
+    work.afford(space.datasets <= values.MAX_DATASETS, "too many datasets to check")
     return space
 
 

@@ -103,7 +103,7 @@ def _no_number(text: str) -> None:
 
 def _integer(text: str) -> int:
     need(text != "-0", "-0 is another way to write 0")
-    need(len(text) <= 4300, "an integer has over 4300 digits")  # what Python itself reads
+    work.afford(len(text) <= 4300, "an integer has over 4300 digits")  # what Python itself reads
     return int(text)
 
 
@@ -138,7 +138,9 @@ def summed(numbers: Iterable[Fraction]) -> Fraction:
     for denominator in denominators(terms):
         work.spend(3 * work.product(bottom.bit_length(), denominator.bit_length()))
         bottom = math.lcm(bottom, denominator)
-        need(bottom.bit_length() * len(terms) <= MOST_SUM_BITS, "the common denominator of a sum is too long to check")
+        work.afford(
+            bottom.bit_length() * len(terms) <= MOST_SUM_BITS, "the common denominator of a sum is too long to check"
+        )
     wide = max((max(map(int.bit_length, term.as_integer_ratio())) for term in terms), default=0)
     work.spend(len(terms) * 2 * work.product(bottom.bit_length(), wide) + work.product(bottom.bit_length()))
     return Fraction(sum(term.numerator * (bottom // term.denominator) for term in terms), bottom)
@@ -187,7 +189,7 @@ def decode(encoded: Any, stand_in: Callable[[str], Any] | None = None, depth: in
 
     What is left of an object is its text: an object again with `stand_in`, and otherwise a problem.
     """
-    need(depth <= MOST_DEPTH, f"a value is nested over {MOST_DEPTH} deep")
+    work.afford(depth <= MOST_DEPTH, f"a value is nested over {MOST_DEPTH} deep")
     if encoded is None or type(encoded) in (bool, int):
         _check_bits(encoded or 0)
         return encoded
@@ -223,7 +225,7 @@ def size_of(value: Any) -> int:
 
 
 def _check_bits(number: int) -> None:
-    need(number.bit_length() <= MOST_BITS, f"a number among the values has over {MOST_BITS} bits")
+    work.afford(number.bit_length() <= MOST_BITS, f"a number among the values has over {MOST_BITS} bits")
 
 
 def _fraction(text: str) -> Fraction:
