@@ -248,44 +248,61 @@ class _Symmetric(_Users):
         work.afford(self.sources * self.n < values.MAX_USERS + 20, "too many datasets to check")
         self.datasets = self.sources + fewer * self.removal
         self.pairs = fewer * (self.values if self.removal else self.moves)
-        self.effort = self.n * 1000 * (1 + self.values.bit_length() + 2 * self.pairs / self.sources)
+        runs = min(self.n, self.values)
+        self.effort = 100 * self.n + 1500 * runs * (8 + runs + self.pairs / self.sources)
 
     def _from(self, value: int, users: int) -> int:
         """Count the multisets of that many values of rank at least `value`."""
         return _multisets(self.values - value, users)
 
-    def _rank(self, members: Sequence[int]) -> int:
-        # The multisets that rank higher agree up to some position and have only larger values from it on.
-        above = (self.values - 1 - value for value in members)
-        higher = sum(map(_multisets, above, range(len(members), 0, -1)))
-        return _multisets(self.values, len(members)) - 1 - higher
+    def _rank(self, runs: Iterable[tuple[int, int]], left: int) -> int:
+        """The rank of `left` members, given as values in their order with how often each is there."""
+        # The multisets that rank higher agree up to some position and have only larger values from it on. Along a run
+        # they are C(k, 1 + rest), ..., C(k, left) of k larger values, which add up by the hockey-stick identity.
+        members, higher = left, 0
+        for value, times in runs:
+            if above := self.values - 1 - value:
+                higher += math.comb(above + left, above) - math.comb(above + left - times, above)
+            left -= times
+        return _multisets(self.values, members) - 1 - higher
 
     def rank_of(self, members: tuple[int, ...]) -> int:
-        return self._rank(sorted(members)) + (self.sources if len(members) < self.n else 0)
+        runs = sorted(Counter(members).items())
+        return self._rank(runs, len(members)) + (self.sources if len(members) < self.n else 0)
 
-    def members(self, rank: int) -> tuple[int, ...]:
-        users = self.n if rank < self.sources else self.n - 1
+    def _runs(self, rank: int) -> list[tuple[int, int]]:
+        left = self.n if rank < self.sources else self.n - 1
         rank -= 0 if rank < self.sources else self.sources
-        members, least = [], 0
-        for left in range(users, 0, -1):
+        runs, least = [], 0
+        while left:
             ahead = self._from(least, left) - rank  # multisets of this rank and higher
             # The largest value that still has so many from it on; `_from` decreases.
-            least = bisect.bisect_right(range(self.values), -ahead, lo=least, key=lambda v: -self._from(v, left)) - 1
-            rank = self._from(least, left) - ahead
-            members.append(least)
-        return tuple(members)
+            value = bisect.bisect_right(range(self.values), -ahead, lo=least, key=lambda v: -self._from(v, left)) - 1
+            rank = self._from(value, left) - ahead
+            # Those with more of this value come first, and are as many as ways to go on after them.
+            more = range(left, 0, -1)
+            times = left - bisect.bisect_right(more, rank, key=lambda n: self._from(value, left - n))
+            rank -= self._from(value, left - times - 1) if times < left else 0
+            runs.append((value, times))
+            least, left = value + 1, left - times
+        return runs
+
+    def members(self, rank: int) -> tuple[int, ...]:
+        return tuple(value for value, times in self._runs(rank) for _ in range(times))
 
     def above(self, rank: int) -> Sequence[int]:
         if rank >= self.sources:
             return ()
-        members, found = self.members(rank), []
-        for value in set(members):
-            rest = list(members)
-            rest.remove(value)
+        held, found = dict(self._runs(rank)), []
+        for value in list(held):
+            held[value] -= 1
             if self.removal:
-                found.append(self.sources + self._rank(rest))
+                found.append(self.sources + self._rank(sorted(held.items()), self.n - 1))
             else:
-                found += [self._rank(sorted([*rest, other])) for other in self.up(value)]
+                for other in self.up(value):
+                    moved = held | {other: held.get(other, 0) + 1}
+                    found.append(self._rank(sorted(moved.items()), self.n))
+            held[value] += 1
         return sorted(found)
 
     def neighbors(self, a: int, b: int) -> tuple[Sequence[int], Sequence[int]]:
