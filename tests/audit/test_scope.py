@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
@@ -187,3 +188,88 @@ def test_an_infinite_change_says_why_and_names_a_cure(function: Any, words: str)
 def test_the_cure_of_keys_that_come_and_go_works() -> None:
     options: dict[str, Any] = {"schema": {"town": ("a", "b")}, "user": "person", "max_users": 2, "total_rows": 2}
     assert audit_sensitivity(by_town, l1=4, missing=0, **options).holds is True
+
+
+# --- what a search did not look at, and what would end
+
+ITEMS = ("book", "film", "game", "song", "play", "tune", "poem", "tale", "saga", "myth", "epic")
+
+
+def pays_the_last_twice(rows: Any) -> list[int]:
+    counts = np.bincount([ITEMS.index(row["item"]) for row in rows if row["item"] in ITEMS], minlength=len(ITEMS))
+    return [int(count) * (1 + (place == len(ITEMS) - 1)) for place, count in enumerate(counts)]
+
+
+def test_names_of_arguments_are_no_letters_and_what_is_left_out_is_said() -> None:
+    """A public list comes before texts that stand alone, and those of it that are no letters are named."""
+
+    def of_four(rows: Any) -> list[int]:
+        import collections.abc as imported  # noqa: F401
+
+        items = [row["item"] for row in rows if row["item"] in ("book", "film", "game", "song")]
+        return [items.count(one) * (1 + (one == "song")) for one in sorted({"book", "film", "game", "song"}, key=str)]
+
+    asked: dict[str, Any] = {
+        "schema": {"item": "str"},
+        "user": "user",
+        "l1": 1,
+        "neighbors": "add-remove",
+        "max_rows": 1,
+    }
+    found = audit_sensitivity(of_four, **asked)
+    assert found.holds is False
+    assert found.columns[0][2][4:8] == ("book", "film", "game", "song")
+    missed = audit_sensitivity(pays_the_last_twice, **asked)
+    letters = missed.columns[0][2]
+    assert missed.holds is True
+    assert not {"minlength", "item"} & set(letters)
+    assert missed.left_out == (("item", tuple(one for one in ITEMS if one not in letters)),)
+    assert "Left out of 'item'" in missed.summary()
+    assert "Constants of the function were left out of 'item'" in missed.summary()
+    assert audit_sensitivity(pays_the_last_twice, **asked | {"schema": {"item": ITEMS}}).holds is False
+
+
+def test_an_option_of_a_partial_function_is_no_letter() -> None:
+    def release(rows: Any, *, town: str = "hill", noise: bool = True) -> int:
+        return sum(row["town"] == town for row in rows)
+
+    given = functools.partial(release, noise=False, town="lake")
+    letters = audit_sensitivity(given, schema={"town": str}, user="user", l1=1).columns[0][2]
+    assert {"lake", "hill"} < set(letters)
+    assert not {"noise", "town"} & set(letters)
+
+
+def test_sizes_that_would_finish_finish() -> None:
+    def hours(rows: Any) -> float:
+        return min(40.0, sum(row["hours"] or 0.0 for row in rows if row["week"] in (1, 2) and row["town"] == "hill"))
+
+    asked: dict[str, Any] = {"schema": {"week": int, "town": str, "hours": float}, "user": "user", "l1": 40}
+    asked |= {"domain": lambda rows: all(0 <= (row["hours"] or 0.0) < 100 for row in rows)}
+    open_still = audit_sensitivity(hours, **asked, max_users=3, max_rows=2, max_calls=5000)
+    assert open_still.holds is None
+    assert open_still.would_finish is not None
+    sizes = dict(zip(("max_users", "max_rows", "total_rows", "letters"), open_still.would_finish, strict=True))
+    said = open_still.summary()
+    assert ", ".join(f"{name}={size}" for name, size in sizes.items()) in " ".join(said.split())
+    assert audit_sensitivity(hours, **asked, **sizes, max_calls=5000).complete
+
+
+def test_a_claim_about_one_user_who_comes_is_told_from_a_replaced_one() -> None:
+    def users(rows: Any) -> list[int]:
+        return [len({row["user"] for row in rows if row["town"] == town}) for town in ("hill", "lake")]
+
+    asked: dict[str, Any] = {"schema": {"town": ("hill", "lake")}, "user": "user", "l1": 1, "max_rows": 1}
+    replaced = audit_sensitivity(users, **asked)
+    assert replaced.holds is False
+    assert "With add-remove" in replaced.summary()
+    assert audit_sensitivity(users, **asked, neighbors="add-remove").holds is True
+    broken = audit_sensitivity(lambda rows: [3 * count for count in users(rows)], **asked)
+    assert "With add-remove" not in broken.summary()
+
+
+def test_a_constant_is_said_in_the_first_sentence() -> None:
+    undecided = audit_sensitivity(
+        lambda rows: 7, schema={"a": float, "b": float}, user="u", l1=1, max_users=3, max_calls=99
+    )
+    assert undecided.holds is None
+    assert "one constant on these tables" in undecided.summary()

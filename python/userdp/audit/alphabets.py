@@ -7,10 +7,12 @@ their neighbors, and public bounds. Nobody has to say where a fault is.
 from __future__ import annotations
 
 import datetime
+import dis
 import json
 import math
 import re
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,16 +67,24 @@ class Letters:
         In the order in which tables use them.
     fixed : bool
         Whether the caller listed them, so that none may be left out.
+    suggested : tuple
+        Those that bounds and the function suggest, without their neighbors.
     """
 
     name: str
     kind: str
     letters: tuple[Any, ...]
     fixed: bool
+    suggested: tuple[Any, ...] = ()
 
     def first(self, number: int) -> tuple[Any, ...]:
         """The first letters, or all where the caller listed them."""
         return self.letters if self.fixed else self.letters[:number]
+
+    def left_out(self, number: int) -> tuple[Any, ...]:
+        """What was suggested and is not among the first letters."""
+        rest = self.letters[len(self.first(number)) :]
+        return tuple(one for one in self.suggested if any(one is other for other in rest))
 
 
 def read_schema(schema: Any, user: str | None) -> dict[str, tuple[str, tuple[Any, ...] | None]]:
@@ -121,9 +131,10 @@ def letters_of_columns(
             made.append(Letters(name, kind if kind != "any" else kind_of(letters), letters, fixed=True))
             continue
         ends = _ends(limits[name], kind, f"bounds[{name!r}]") if name in limits else []
-        pool = _pool(kind, categories, [*ends, *_suggested(kind, constants)])
+        own = [*ends, *_fitting(kind, _suggested(kind, constants))]
+        pool = _pool(kind, categories, [*own, *_fitting(kind, _beside(kind, own[len(ends) :]))])
         kept = [x for x in pool if (x is not None or name in nulls) and (x is None or x == x or name in nans)]
-        made.append(Letters(name, kind, _distinct(kept, name), fixed=categories is not None))
+        made.append(Letters(name, kind, _distinct(kept, name), fixed=categories is not None, suggested=tuple(own)))
     return tuple(made)
 
 
@@ -146,19 +157,22 @@ def _ends(pair: Any, kind: str, name: str) -> list[Any]:
 
 
 def _suggested(kind: str, constants: Sequence[Any]) -> list[Any]:
-    """Constants as values of a column; behind all of them their neighbors."""
+    """Constants as values of a column."""
     own: list[Any] = []
     for one in constants:
         if kind in ("str", "date", "datetime"):
             own += [one] if NAMES.get(type(one)) == kind else []
         elif kind in ("int", "float") and type(one) in (int, float) and abs(one) < LARGEST:
             own.append(math.floor(one) if kind == "int" else float(one))
-    if kind not in ("int", "float"):
-        return own
-    near = [number + step for number in own for step in (1, -1)]
+    return own
+
+
+def _beside(kind: str, numbers: Sequence[Any]) -> list[Any]:
+    """The neighbors of numbers."""
+    near = [number + step for number in numbers for step in (1, -1)] if kind in ("int", "float") else []
     if kind == "float":
-        near += [math.nextafter(number, end) for number in own for end in (math.inf, -math.inf)]
-    return _fitting(kind, [*own, *near])
+        near += [math.nextafter(number, end) for number in numbers for end in (math.inf, -math.inf)]
+    return near
 
 
 def _fitting(kind: str, letters: Sequence[Any]) -> list[Any]:
@@ -209,23 +223,24 @@ def _columns(wish: Any, name: str, schema: Mapping[str, Any]) -> set[str]:
 def constants_of(function: Callable[..., Any], known: Sequence[str] = ()) -> tuple[Any, ...]:
     """Numbers and texts in a function: its code, defaults and closure, plans that it holds, and functions it calls.
 
+    Members of lists come first, since a public list is one: texts of their own are names of functions and options too.
+
     Parameters
     ----------
     function : callable
     known : sequence of str
         Texts that are no values: names of columns.
     """
+    listed: list[Any] = []
+    alone = list(_walk(function, MOST_DEPTH, set(), listed))
     found: dict[tuple[str, Any], Any] = {}
-    seen: set[int] = set()
-    for one in _walk(function, MOST_DEPTH, seen):
-        if isinstance(one, str) and (one in known or len(one) > 40 or not one.isprintable()):
-            continue
-        if len(found) < MOST_CONSTANTS:
+    for one in (*listed, *alone):
+        if not isinstance(one, str) or (one not in known and len(one) <= 40 and one.isprintable()):
             found.setdefault((type(one).__name__, repr(one)), one)
-    return tuple(found.values())
+    return tuple(found.values())[:MOST_CONSTANTS]
 
 
-def _walk(thing: Any, depth: int, seen: set[int]) -> Iterator[Any]:
+def _walk(thing: Any, depth: int, seen: set[int], listed: list[Any]) -> Iterator[Any]:
     if depth < 0 or id(thing) in seen:
         return
     if isinstance(thing, (bool, type(None))):
@@ -234,57 +249,78 @@ def _walk(thing: Any, depth: int, seen: set[int]) -> Iterator[Any]:
         yield thing
         return
     seen.add(id(thing))
-    if isinstance(thing, (list, tuple, set, frozenset)):
-        for member in list(thing)[:MOST_CONSTANTS]:
-            yield from _walk(member, depth, seen)
-    elif isinstance(thing, dict):
-        for member in list(thing.values())[:MOST_CONSTANTS]:
-            yield from _walk(member, depth, seen)
+    if isinstance(thing, (list, tuple, set, frozenset, dict)):
+        # A set of texts has another order in each process.
+        members = sorted(thing, key=repr) if isinstance(thing, (set, frozenset)) else list(thing)
+        if isinstance(thing, dict):
+            members += list(thing.values())
+        for member in members[:MOST_CONSTANTS]:
+            listed += _walk(member, depth, seen, listed)
     elif isinstance(thing, types.CodeType):
-        yield from _of_code(thing, depth, seen)
+        yield from _of_code(thing, depth, seen, listed)
     elif isinstance(thing, types.FunctionType):
-        yield from _of_function(thing, depth, seen)
+        yield from _of_function(thing, depth, seen, listed)
     elif isinstance(thing, types.MethodType):
-        yield from _walk(thing.__func__, depth, seen)
-        yield from _of_object(thing.__self__, depth - 1, seen)
+        yield from _walk(thing.__func__, depth, seen, listed)
+        yield from _of_object(thing.__self__, depth - 1, seen, listed)
     elif hasattr(thing, "func") and hasattr(thing, "args"):  # a partial function
-        for part in (thing.func, thing.args, getattr(thing, "keywords", {})):
-            yield from _walk(part, depth, seen)
+        for part in (thing.func, *thing.args, *getattr(thing, "keywords", {}).values()):
+            yield from _walk(part, depth, seen, listed)
     elif type(thing).__module__.split(".")[0] == "polars":
         yield from _of_plan(thing)
     elif callable(thing) and not isinstance(thing, type):
-        yield from _walk(vars(type(thing)).get("__call__"), depth, seen)
-        yield from _of_object(thing, depth, seen)
+        yield from _walk(vars(type(thing)).get("__call__"), depth, seen, listed)
+        yield from _of_object(thing, depth, seen, listed)
 
 
-def _of_code(code: types.CodeType, depth: int, seen: set[int]) -> Iterator[Any]:
-    for constant in code.co_consts:
-        yield from _walk(constant, depth, seen)
+def _of_code(code: types.CodeType, depth: int, seen: set[int], listed: list[Any]) -> Iterator[Any]:
+    names = _names_of(code)
+    for place, constant in enumerate(code.co_consts):
+        if place in names:
+            continue
+        yield from _walk(constant, depth, seen, listed)
 
 
-def _of_function(function: types.FunctionType, depth: int, seen: set[int]) -> Iterator[Any]:
-    for one in _of_code(function.__code__, depth, seen):
+def _names_of(code: types.CodeType) -> set[int]:
+    """The places of constants that are names alone: of keyword arguments, and of what is imported."""
+    loaded, names = Counter[int](), Counter[int]()
+    before = None
+    for one in dis.get_instructions(code):
+        if one.opname == "KW_NAMES" and one.arg is not None:
+            loaded[one.arg] += 1
+            names[one.arg] += 1
+        elif one.opname.startswith("LOAD_CONST") and one.arg is not None:
+            loaded[one.arg] += 1
+        elif one.opname in ("CALL_KW", "CALL_FUNCTION_KW", "IMPORT_NAME") and before is not None:
+            names[before] += 1
+        elif one.opname == "MAKE_FUNCTION" and before is not None and isinstance(code.co_consts[before], str):
+            names[before] += 1  # until Python 3.10
+        before = one.arg if one.opname.startswith("LOAD_CONST") else None
+    return {place for place in names if names[place] == loaded[place]}
+
+
+def _of_function(function: types.FunctionType, depth: int, seen: set[int], listed: list[Any]) -> Iterator[Any]:
+    for one in _of_code(function.__code__, depth, seen, listed):
         if one != function.__doc__:
             yield one
-    for part in (function.__defaults__, function.__kwdefaults__):
-        if part is not None:
-            yield from _walk(part, depth, seen)
+    for part in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+        yield from _walk(part, depth, seen, listed)
     for cell in function.__closure__ or ():
         try:
-            yield from _walk(cell.cell_contents, depth - 1, seen)
+            yield from _walk(cell.cell_contents, depth - 1, seen, listed)
         except ValueError:  # a cell that is empty
             continue
     for name in function.__code__.co_names:
         called = function.__globals__.get(name)
         if isinstance(called, (types.FunctionType, int, float, str, tuple, frozenset, list, dict, datetime.date)):
-            yield from _walk(called, depth - 1, seen)
+            yield from _walk(called, depth - 1, seen, listed)
         elif type(called).__module__.split(".")[0] == "polars":
             yield from _of_plan(called)
 
 
-def _of_object(thing: Any, depth: int, seen: set[int]) -> Iterator[Any]:
+def _of_object(thing: Any, depth: int, seen: set[int], listed: list[Any]) -> Iterator[Any]:
     for value in list(getattr(thing, "__dict__", {}).values())[:MOST_CONSTANTS]:
-        yield from _walk(value, depth, seen)
+        yield from _walk(value, depth, seen, listed)
 
 
 def _of_plan(plan: Any) -> Iterator[Any]:

@@ -221,7 +221,7 @@ def audit_sensitivity(
             lambda: audit.searched(claim, slack, deadline, drawn, int(random_state), shown), audit.runner, each
         )
     memory = audit.memory(pair, search, each)
-    return audit.report(pair, found, search, claim, slack, memory)
+    return audit.report(pair, found, search, claim, slack, memory, seconds)
 
 
 @dataclass(frozen=True)
@@ -527,6 +527,7 @@ class _Audit:
         claim: tuple[Fraction | None, ...],
         slack: Fraction,
         memory: str,
+        seconds: float,
     ) -> SensitivityReport:
         """What was found, as a report."""
         question, limits, witness, worst = self.question, search.limits, None, found.worst
@@ -535,7 +536,9 @@ class _Audit:
             worst = worse(worst, witness.change)
         violated = found.violation is not None
         decided = any(one is not None for one in claim) and found.complete and not found.form_dependent and found.pairs
-        ordered = search.ordered
+        ordered, open_still = search.ordered, not found.complete and not violated
+        number = max(map(len, self.letters), default=0)
+        left_out = ((one.name, one.left_out(len(kept))) for one, kept in zip(self.alphabet, self.letters, strict=True))
         return SensitivityReport(
             holds=False if violated else True if decided else None,
             witness=witness,
@@ -549,6 +552,7 @@ class _Audit:
             columns=tuple(
                 (one.name, one.kind, letters) for one, letters in zip(self.alphabet, self.letters, strict=True)
             ),
+            left_out=tuple((name, letters) for name, letters in left_out if letters),
             layout=question.layout,
             keys=question.keys,
             missing_is_zero=question.missing_is_zero,
@@ -560,7 +564,8 @@ class _Audit:
             total_rows=limits.total_rows,
             order="all" if ordered else "kept" if question.order == "kept" else "checked",
             complete=found.complete,
-            needed_seconds=None if found.complete or violated else search.needed_seconds,
+            needed_seconds=search.needed_seconds if open_still else None,
+            would_finish=self._would_finish(limits, number, search, seconds) if open_still else None,
             form_dependent=bool(found.form_dependent),
             restricted=self._domain is not None or self._invariant is not None,
             tables=found.tables,
@@ -572,6 +577,18 @@ class _Audit:
             calls=self.runner.calls,
             libraries=() if (name := self.maker.package) is None else ((name, importlib.metadata.version(name)),),
         )
+
+    def _would_finish(
+        self, limits: Limits, letters: int, search: Search, seconds: float
+    ) -> tuple[int, int, int, int] | None:
+        """The largest tables, of users, rows and letters, that a search like this one ends with; None for none."""
+        most = min(self.max_calls, search.total * seconds / max(1, search.needed_seconds or 1)) * (1 - PART)
+        for size in SMALLER:
+            smaller = self._sized(*size)
+            for number in range(letters, 1, -1):
+                if smaller.worlds(_rows(self.alphabet, number)) <= most and (smaller, number) != (limits, letters):
+                    return smaller.max_users, smaller.max_rows, smaller.total_rows, number
+        return None
 
     def _witness(self, pair: Pair) -> SensitivityWitness:
         outputs = [self.runner.outputs[self.runner.output(side)] for side in (pair.first, pair.second)]

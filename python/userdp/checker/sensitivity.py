@@ -19,7 +19,7 @@ FIELDS = {
     *("holds", "witness", "worst", "claim", "slack", "function", "neighbors", "user", "ids", "columns", "layout"),
     *("keys", "missing_is_zero", "max_users", "max_rows", "total_rows", "order", "complete", "form_dependent"),
     *("restricted", "tables", "all_tables", "excluded", "pairs", "random_tables", "checked", "calls", "libraries"),
-    *("compare", "memory", "outputs", "needed_seconds"),
+    *("compare", "memory", "outputs", "needed_seconds", "left_out", "would_finish"),
 }
 KINDS = ("float", "int", "str", "bool", "date", "datetime", "any")
 LAYOUTS = ("rows", "tuples", "pandas", "polars", "lazy", "arrow")
@@ -96,6 +96,11 @@ def check_sensitivity(report: dict[str, Any]) -> Checked:
     if report["needed_seconds"] is not None:
         count(report["needed_seconds"], "needed_seconds")
         need(not report["complete"], "what is complete needs no more time")
+    if report["would_finish"] is not None:
+        need(isinstance(report["would_finish"], list) and len(report["would_finish"]) == 4, "would_finish is no size")
+        for number in report["would_finish"]:
+            count(number, "would_finish", 1)
+        need(not report["complete"], "what is complete would finish")
     libraries = report["libraries"]
     need(isinstance(libraries, list), "libraries is not a list")
     for entry in libraries:
@@ -163,6 +168,14 @@ def _limits(report: dict[str, Any]) -> tuple[Limits, list[set[str]], list[str]]:
         letters.append(set(_codes(column[2], "letters")))
         need(len(letters[-1]) > 0, "a column has no letters")
     need(len({*names, report["user"]}) == len(names) + 1, "two columns have one name")
+    need(isinstance(report["left_out"], list), "left_out is not a list")
+    for entry in report["left_out"]:
+        need(isinstance(entry, list) and len(entry) == 2 and entry[0] in names, "left_out is of no column")
+        codes = _codes(entry[1], "left_out")
+        need(
+            bool(codes) and not letters[names.index(entry[0])].intersection(codes),
+            "left_out has no letters, or own ones",
+        )
     return limits, letters, ids
 
 

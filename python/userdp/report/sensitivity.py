@@ -134,6 +134,8 @@ class SensitivityReport(Report):
         Names of users; every assignment of rows to names is a table of its own.
     columns : tuple
         For each column its name, its kind and its letters.
+    left_out : tuple
+        By column, bounds and constants of the function that are no letters, since there were too many.
     layout : str
         In what form the function was given tables.
     keys : tuple of str or None
@@ -155,6 +157,8 @@ class SensitivityReport(Report):
         Whether all tables were tried.
     needed_seconds : int or None
         About how long all would take, where they were not.
+    would_finish : tuple of int or None
+        `max_users`, `max_rows`, `total_rows` and `letters` of smaller tables, all of which would be tried.
     form_dependent : bool
         Whether the same rows in the same order, stored in another way, gave another output.
     restricted : bool
@@ -180,6 +184,7 @@ class SensitivityReport(Report):
     user: str | None
     ids: tuple[Any, ...]
     columns: tuple[tuple[str, str, tuple[Any, ...]], ...]
+    left_out: tuple[tuple[str, tuple[Any, ...]], ...]
     layout: str
     keys: tuple[str, ...] | None
     missing_is_zero: bool
@@ -192,6 +197,7 @@ class SensitivityReport(Report):
     order: str
     complete: bool
     needed_seconds: int | None
+    would_finish: tuple[int, int, int, int] | None
     form_dependent: bool
     restricted: bool
     tables: int
@@ -215,6 +221,7 @@ class SensitivityReport(Report):
         "user": optional(TEXT),
         "ids": many(VALUE),
         "columns": many(row(TEXT, one_of(*KINDS), many(VALUE))),
+        "left_out": many(row(TEXT, many(VALUE))),
         "layout": one_of(*LAYOUTS),
         "keys": optional(many(TEXT)),
         "missing_is_zero": FLAG,
@@ -227,6 +234,7 @@ class SensitivityReport(Report):
         "order": one_of("checked", "all", "kept"),
         "complete": FLAG,
         "needed_seconds": optional(COUNT),
+        "would_finish": optional(row(COUNT, COUNT, COUNT, COUNT)),
         "form_dependent": FLAG,
         "restricted": FLAG,
         "tables": COUNT,
@@ -369,6 +377,10 @@ class SensitivityReport(Report):
                 Fact("Second table", code_of_rows(self._plain(), witness.second)),
                 Fact("Its output", _output_text(witness.second_output)),
             ]
+            if self.neighbors == "replace" and self._is_two_steps(witness):
+                shown.append(
+                    Fact("With add-remove", "no neighbors: one user goes and another comes. The claim may hold there")
+                )
             if witness.change.l1 == math.inf:
                 shown.append(Fact("Why infinite", why_infinite(witness.first_output, witness.second_output)))
             if self.compare == "form" and witness.first_output.looks != witness.second_output.looks:
@@ -380,6 +392,13 @@ class SensitivityReport(Report):
             *(
                 Fact(f"Letters of {name!r}", ", ".join(map(cell_code, letters[:40])))
                 for name, _, letters in self.columns
+            ),
+            *(
+                Fact(
+                    f"Left out of {name!r}",
+                    f"{', '.join(map(cell_code, letters[:40]))}; list what matters in alphabets",
+                )
+                for name, letters in self.left_out
             ),
             Fact("Tables", f"{in_digits(self.tables)} of {in_digits(self.all_tables)}; {in_digits(self.calls)} calls"),
             Fact("Pairs of neighbors", in_digits(self.pairs)),
@@ -408,12 +427,19 @@ class SensitivityReport(Report):
             )
         ]
 
+    def _is_two_steps(self, witness: SensitivityWitness) -> bool:
+        """Whether a claim about adding or removing a user may hold where this one fails."""
+        both = all(any(line[:1] == (witness.user,) for line in side) for side in (witness.first, witness.second))
+        claimed = zip(NORMS, self.claim, witness.change, strict=True)
+        twice = all(most is None or step <= (4 if norm == "l2_squared" else 2) * most for norm, most, step in claimed)
+        return self.holds is False and self.user is not None and both and twice
+
     def _meaning(self) -> list[Fact]:
         """What was assumed, and what a reader may take for more than it is."""
         fixed = "; what is kept at a fixed path elsewhere is assumed to change nothing" * self.memory.startswith("none")
         found = [Fact("Memory between calls", self.memory + fixed)]
         if self.outputs == 1:
-            found.append(Fact("The output", "one constant on all tables that were tried, which one should expect"))
+            found.append(Fact("The output", "one constant on all tables that were tried: do they have what it reads?"))
         if self.compare == "values":
             looks = "the order of keys, rows and columns, names, types, attributes and texts of exceptions"
             found.append(Fact("Assumed", f"nobody is shown the form of the output: {looks}"))
@@ -443,18 +469,29 @@ class SensitivityReport(Report):
         if self.holds:
             memory = "" if self.memory.startswith("none") else " Memory between calls: assumed."
             constant = " The output is one constant." if self.outputs == 1 else ""
-            return f"No pair of neighbors exceeds the claim, of all {scope}. {beyond}.{memory}{constant}"
+            names = " and ".join(repr(name) for name, _ in self.left_out)
+            apart = f" Constants of the function were left out of {names}." if names else ""
+            return f"No pair of neighbors exceeds the claim, of all {scope}. {beyond}.{apart}{memory}{constant}"
         if self.form_dependent:
             return f"The output depends on how a table is stored, so that no bound holds. Searched: {scope}."
         if not self.complete:
             share = f"{in_digits(self.tables)} of {in_digits(self.all_tables)}"
             needed = "" if self.needed_seconds is None else f" These sizes would finish in {self._needed()}."
-            return f"No violation was found, and only {share} tables were tried, of all {scope}.{needed} {beyond}."
+            constant = " The output is one constant on these tables." if self.outputs == 1 else ""
+            found = f"No violation was found, and only {share} tables were tried, of all {scope}.{constant}"
+            return f"{found}{needed}{self._smaller()} {beyond}."
         return f"The largest changes, of all {scope}. {beyond}."
 
     def _needed(self) -> str:
         seconds = f"about {in_digits(self.needed_seconds or 0)} seconds"
         return f"{seconds}, with max_seconds and max_calls above that and {in_digits(self.all_tables)}"
+
+    def _smaller(self) -> str:
+        if self.would_finish is None:
+            return " Fewer columns, or few values in alphabets, would."
+        users, rows, total, letters = self.would_finish
+        sizes = f"max_users={users}, max_rows={rows}, total_rows={total}" if self.user else f"total_rows={total}"
+        return f" So would {sizes}, letters={letters} in this time, or alphabets of the values that matter."
 
     def _plain(self) -> TableMaker:
         """Shows tables as tuples, whatever they were made as."""
