@@ -237,6 +237,8 @@ def test_an_option_of_a_partial_function_is_no_letter() -> None:
     letters = audit_sensitivity(given, schema={"town": str}, user="user", l1=1).columns[0][2]
     assert {"lake", "hill"} < set(letters)
     assert not {"noise", "town"} & set(letters)
+    code = audit_sensitivity(given, schema={"town": str}, user="user", l1=0).witness_code()
+    assert "print(function(first))" in code  # there is no function of the name partial
 
 
 def test_sizes_that_would_finish_finish() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import math
 import random
@@ -659,5 +660,7 @@ def _hashable(value: Any) -> Hashable:
 
 
 def _name_of(function: Any) -> str:
+    if isinstance(function, functools.partial):
+        return f"partial of {_name_of(function.func)}"
     name = getattr(function, "__name__", None) or type(function).__name__
     return str(name).encode("utf-8", "backslashreplace").decode()
