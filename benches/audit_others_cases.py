@@ -291,6 +291,21 @@ def _transformations() -> Iterator[Case]:
         ) >> dp.t.make_mean(*sized), float, size=3,
     )  # fmt: skip
 
+    def of_tree() -> Any:
+        vectors = dp.vector_domain(dp.atom_domain(T=int), size=4), dp.l2_distance(T=int)
+        tree = dp.t.make_b_ary_tree(*vectors, leaf_count=4, branching_factor=4)
+
+        def users_by_leaf(rows: list[tuple[int, int]]) -> Any:
+            return tree([len({who for who, leaf in rows if leaf == one}) for one in range(4)])
+
+        # One user counts once in each of four leaves, so that the counts move by 2 in L2.
+        return audit_sensitivity(
+            users_by_leaf, schema={"leaf": (0, 1, 2, 3)}, user="user", frame="tuples", neighbors="add-remove",
+            null=False, max_users=2, max_rows=4, total_rows=4, l2_squared=tree.map(2) ** 2,
+        )  # fmt: skip
+
+    yield Case("OpenDP", "users counted in a b-ary tree of four leaves, L2; by users", of_tree, "opendp#2924")
+
 
 def _samplers_of_opendp() -> Iterator[Case]:
     """Whole mechanisms, by draws."""

@@ -54,9 +54,3 @@ def test_verify_without_site_packages(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("established")
-
-
-def test_a_tree_of_counts_and_a_user_of_four_rows() -> None:
-    """The row of docs/other_libraries.md: counts of a root and its four leaves, four rows in four leaves."""
-    leaves = [1, 1, 1, 1]
-    assert sum(count**2 for count in [sum(leaves), *leaves]) == 20
