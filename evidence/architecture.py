@@ -1,7 +1,7 @@
 """The house as its code has it: folders on floors, who imports whom, where a call goes, and how long it all is.
 
 `python evidence/architecture.py` draws docs/images/architecture.svg and writes the tables of docs/architecture.md anew,
-`--measure` prints counts, and `--walks` the files that four calls pass through. Everything is read from the code; the
+`--measure` prints counts, and `--walks` the files that six calls pass through. Everything is read from the code; the
 order of the folders (`FLOORS`) is the only thing said here. A test holds the code to that order, and the page to the
 code.
 """
@@ -312,14 +312,15 @@ def route(call: Callable[[], object]) -> dict[str, list[str]]:
 
 
 def calls() -> dict[str, Callable[[], Callable[[], object]]]:
-    """Four calls, made ready and then made: what is built before the call is no part of its way."""
+    """Six calls, made ready and then made: what is built before the call is no part of its way."""
     import numpy as np
 
-    from userdp import DelStab
+    from userdp import DelStab, tables
     from userdp.algorithms import AdditiveAlgorithm
     from userdp.audit import audit_dataset
     from userdp.learners import ThresholdClassifier
     from userdp.means import WinsorizedMean
+    from userdp.planning import compare_methods
 
     def majority(total: int, n_users: int) -> list[int]:
         return [int(2 * total <= n_users), int(2 * total > n_users)]
@@ -348,16 +349,28 @@ def calls() -> dict[str, Callable[[], Callable[[], object]]]:
         learner = WinsorizedMean(epsilon=1, bounds=(0, 1), m=8, random_state=1)
         return lambda: learner.fit(hours[:, None] / 100, groups=ids)
 
+    def release() -> Callable[[], object]:
+        table = {"who": ids, "town": ids % 3, "hours": hours / 100}
+        schema = tables.Schema(town=tables.category([0, 1, 2]), hours=tables.number(0, 1))
+        session = tables.Session(table, user="who", schema=schema, epsilon=1)
+        query = session.query().group_by("town", max_keys=1).agg(hours=tables.mean("hours"))
+        return lambda: session.release(query, epsilon=1, random_state=1)
+
+    def comparison() -> Callable[[], object]:
+        return lambda: compare_methods("mean", n_users=1000, m=8, epsilon=1)
+
     return {
         "audit_dataset": audit,
         "DelStab.release": delstab,
         "ThresholdClassifier.fit": threshold,
         "WinsorizedMean.fit": mean,
+        "Session.release": release,
+        "compare_methods": comparison,
     }
 
 
 def walks() -> dict[str, dict[str, list[str]]]:
-    """The ways of the four calls; each is made twice, as the first time loads modules."""
+    """The ways of the six calls; each is made twice, as the first time loads modules."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -413,7 +426,7 @@ def core_table() -> str:
 
 
 def walk_lists() -> str:
-    """The ways of the four calls, as lists."""
+    """The ways of the six calls, as lists."""
     parts = []
     for name, folders in walks().items():
         n_files = sum(map(len, folders.values()))
@@ -575,7 +588,7 @@ def main() -> None:
     """Draw and write, or print."""
     parser = argparse.ArgumentParser(prog="architecture", description=inspect.getdoc(sys.modules[__name__]))
     parser.add_argument("--measure", action="store_true", help="print counts of files, lines, arrows and circles")
-    parser.add_argument("--walks", action="store_true", help="print where four calls go")
+    parser.add_argument("--walks", action="store_true", help="print where six calls go")
     arguments = parser.parse_args()
     if arguments.measure:
         print(measured())

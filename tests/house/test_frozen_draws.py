@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 pytest.importorskip("pandas")
+pytest.importorskip("highspy")
 
 from support.frozen_cases import CASES, FROZEN, alike, result_of
 

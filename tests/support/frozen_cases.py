@@ -7,11 +7,16 @@ with ``--freeze NAME ...`` writes these anew. A case that is meant to change is 
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import hashlib
+import io
 import json
 import math
 import re
+import shlex
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -21,8 +26,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from support.every_report import EVERY_REPORT
 from userdp import BOTTOM, AdditiveAlgorithm, DelStab, LogRatio, Pmf, SummedScoreEM, SymmetricAlgorithm, algorithms
 from userdp.audit import audit_dataset, audit_item_level, audit_user_level
+from userdp.cli import _parser as parser_of
+from userdp.cli import main as run_command
 from userdp.concepts import DecisionStumps, Intervals, Parities, PointFunctions, Thresholds
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.estimators import as_finite_algorithm
@@ -68,6 +76,7 @@ from userdp.mechanisms import (
     UnboundedDiscreteLaplace,
     UniformInteger,
 )
+from userdp.optimal import optimal_mechanism, optimal_sum_mechanism
 from userdp.optimization import (
     Box,
     ClippedGradientDescent,
@@ -93,6 +102,20 @@ from userdp.stability import (
     TournamentLearner,
     VersionSpace,
 )
+from userdp.tables import (
+    Schema,
+    Session,
+    category,
+    col,
+    count_rows,
+    count_users,
+    histogram,
+    key,
+    mean,
+    number,
+    quantile,
+)
+from userdp.tables import sum as total
 
 FROZEN = Path(__file__).parents[1] / "data" / "frozen_draws.json"
 CASES: dict[str, Callable[[], Any]] = {}
@@ -820,7 +843,143 @@ def stable_learners() -> Any:
     return found
 
 
-AFTER_LINEAR_ALGEBRA = {"fits_of_classifiers", "fits_of_means", "fits_of_models"}
+# --- tables, optima, reports and commands
+
+
+@case
+def tables() -> Any:
+    """Every aggregate, by listed groups, by unknown ones and of all rows, in both relations."""
+    found = []
+    rows = pd.DataFrame(
+        {"who": np.repeat(np.arange(60), 4), "town": list("abcd") * 60, "hours": np.tile(NUMBERS[:24, 0], 10) * 9}
+    )
+    schema = Schema(town=category(list("abc")), hours=number(0, 20))
+    for neighbors in ("add-remove", "replace"):
+        for composition in ("zcdp", "exact"):
+            session = Session(
+                rows, user="who", schema=schema, epsilon=8, delta="1e-3", neighbors=neighbors, composition=composition
+            )
+            query = session.query()
+            every = {
+                "n": count_rows(max_rows=4),
+                "people": count_users(),
+                "sum": total("hours", max_total=40),
+                "mean": mean("hours"),
+            }
+            asked = [
+                query.agg(**every, half=quantile("hours", "1/2")),
+                query.group_by("town", max_keys=2).agg(**every),
+                query.filter(col("hours") > 1).agg(shape=histogram("hours", [0, 5, 10, 20])),
+            ]
+            for place, one in enumerate(asked):
+                release = session.release(one, epsilon=2, random_state=place)
+                found.append(plain(release.frame.to_dict("list")))
+    unknown = Session(rows, user="who", schema=Schema(town=key(str)), epsilon=8, delta="1e-3")
+    by_town = unknown.query().group_by("town", max_keys=2).agg(people=count_users())
+    found.append(plain(unknown.release(by_town, epsilon=4, delta="1e-4", random_state=9).frame.to_dict("list")))
+    return found
+
+
+@case
+def optima() -> Any:
+    best = optimal_mechanism(lambda users, guess: 3 - users.count((guess,)), universe=(0, 1), n_users=3, epsilon=1)
+    sums = optimal_sum_mechanism(
+        lambda number, output: abs(number - output), statistic_range=(-1, 0), outputs=(-2, -1, 0), n_users=2, epsilon=1
+    )
+    return [
+        [best.sample(((0,), (1,), (1,)), random_state=seed) for seed in range(40)],
+        [sums.sample(((-1,), (0,)), random_state=seed) for seed in range(40)],
+    ]
+
+
+@case
+def reports() -> Any:
+    """The digest of every kind, and of its text and page; plans are floats, of which the last bits are a machine's."""
+    found = {}
+    for name, make in EVERY_REPORT.items():
+        report = make()
+        content = report.to_dict()
+        del content["digest"], content["userdp_version"]
+        if report.KIND in ("comparison", "explanation"):
+            content = {field: type(value).__name__ for field, value in content.items()}
+        shown = [] if report.KIND in ("comparison", "explanation") else [report.summary(), report.to_html()]
+        found[name] = [digest(part) for part in (content, *(text.replace(report.digest, "") for text in shown))]
+    return found
+
+
+@case
+def commands() -> Any:
+    """What every command says of itself, as far as it is ours: argparse lays it out in its own ways."""
+
+    def said(parser: argparse.ArgumentParser) -> Any:
+        actions = [one for one in parser._actions if not isinstance(one, argparse._SubParsersAction)]
+        return [
+            parser.description,
+            parser.epilog,
+            [
+                (
+                    one.option_strings,
+                    one.dest,
+                    one.metavar,
+                    one.help,
+                    one.required,
+                    str([one.default, one.nargs, one.choices]),
+                )
+                for one in actions
+            ],
+        ]
+
+    parser = parser_of("")
+    nested = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    return {"userdp": digest(said(parser))} | {name: digest(said(one)) for name, one in nested.choices.items()}
+
+
+@case
+def exits() -> Any:
+    """Exit codes and what is printed, of commands that need no file of their own, and of reports that are verified."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("audit", "violated lddp", "certificate", "composition", "stability", "guesses"):
+            Path(folder, f"{name}.json").write_text(EVERY_REPORT[name]().to_json())
+        Path(folder, "broken.json").write_text(EVERY_REPORT["certificate"]().to_json().replace("certificate", "lddp"))
+        for line in RUN:
+            words = shlex.split(line.replace("FOLDER", folder))
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = run_command(words)
+            found[line] = [code, digest(_VERSION.sub("", out.getvalue().replace(folder, ""))), err.getvalue() != ""]
+    return found
+
+
+_VERSION = re.compile(r"sha256:[0-9a-f]{64}|[0-9]+\.[0-9]+\.[0-9]+(dev[0-9]+)?")
+RUN = (
+    "divergence 3/4,1/4 1/4,3/4 --epsilon 'ln(2)' --delta 1/4",
+    "divergence 2/3,1/3 1/3,2/3 --epsilon 1/2 --json",
+    "divergence 2/3,1/3 1/3 --epsilon 1",
+    "compose --pure '0.1*200' --laplace '1/20:3*50' --delta 1e-6",
+    "compose --pmf 3/4,1/4 1/4,3/4 --steps 10 --epsilon 'ln(9)' --delta 1e-3 --json",
+    "compose --steps 10",
+    "optimal --n-users 4 --n-items 2 --epsilon 1",
+    "plan",
+    "plan nothing",
+    "completion bash",
+    "audit-one-run --canaries 256 --guesses 128 --right 128 --epsilon 1",
+    "audit-one-run --canaries 256 --guesses 128 --right 70 --epsilon 1",
+    "certificate pair --p 2/3,1/3 --q 1/3,2/3 --epsilon 1/2 --delta 0 --output FOLDER/no.json",
+    "certificate pair --p 2/3,1/3 --q 1/3,2/3 --epsilon 'ln(2)' --delta 0 --output FOLDER/pair.json",
+    "verify FOLDER/audit.json",
+    "verify 'FOLDER/violated lddp.json'",
+    "verify FOLDER/certificate.json --json",
+    "verify FOLDER/composition.json",
+    "verify FOLDER/stability.json",
+    "verify FOLDER/guesses.json",
+    "verify FOLDER/broken.json",
+    "verify FOLDER/nothing.json",
+    "nothing",
+)
+
+
+AFTER_LINEAR_ALGEBRA = {"fits_of_classifiers", "fits_of_means", "fits_of_models", "tables"}
 """Cases in which norms, products and eigenvectors are taken of what was drawn: the last bits are the machine's."""
 
 
