@@ -11,13 +11,22 @@ import pytest
 
 import userdp
 from support.expensive_reports import CRAFTED
-from userdp.checker import check, values
+from userdp.checker import check, values, work
 from userdp.exact import LogRatio
 from userdp.report import Certificate
 
+LISTS = ("an event with one hash", "replaceable users with one hash", "90,000 replaceable users")
+
 
 @pytest.mark.parametrize(
-    "name", ["a composition of 411 bytes", "sum with 1,400 states", "multisets of users", "values with one hash"]
+    "name",
+    [
+        "a composition of 411 bytes",
+        "sum with 1,400 states",
+        "multisets of users",
+        "values with one hash",
+        "45,000 statistics with one hash",
+    ],
 )
 def test_what_costs_too_much_is_refused(name: str) -> None:
     try:
@@ -28,6 +37,29 @@ def test_what_costs_too_much_is_refused(name: str) -> None:
     found = check.check(report)
     assert found.finding == "refused"
     assert "--seconds" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["64 users of 64 rows", "outputs with one hash", "1,000 laws", "90,000 replaceable users"]
+)
+def test_what_is_crafted_has_its_form(name: str) -> None:
+    """Otherwise it is refused before anything is done, and costs nothing."""
+    content = CRAFTED[name]()
+    try:
+        check.read_form(content)
+    except values.Problem as problem:
+        assert "fields" not in str(problem)  # noqa: PT017
+    made = content if isinstance(content, dict) else json.loads(content)
+    assert made["format"].startswith("userdp-")
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_integers_make_no_sets(name: str) -> None:
+    """Integers of one hash made sets of them take half a minute; nothing of that kind is left to be counted."""
+    report = CRAFTED[name]()
+    with work.at_most(1.0):
+        found = check.check(report)
+    assert found.finding == "wrong"
 
 
 def test_a_long_fraction_is_not_read() -> None:

@@ -136,6 +136,16 @@ def of_pmfs(pmfs: list[list[str]], **changes: Any) -> dict[str, Any]:
     )  # fmt: skip
 
 
+def of_one_dataset(users: int, replaceable: list[int], engine: str = "labeled", **structure: Any) -> dict[str, Any]:
+    """An audit of one dataset, in which these users are replaced."""
+    made = audit(
+        engine, 2, 1, pmfs=[["1", "0"], ["0", "1"]], pmf_of=[0, 1], pmf_pairs=[[0, 1]], verification="complete"
+    )
+    made["question"] |= {"kind": "dataset", "structure": {"dataset": [[0]] * users, "records": [[0], [1]]}}
+    made["question"]["structure"] |= {"replaceable": replaceable} | structure
+    return sealed(made)
+
+
 def composition(*releases: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A composition, of a fine resolution."""
     fields = {"bits": 64, "cut": "1", "delta": "1/2", "epsilon": LEVEL, "neighbors": "add-remove"}
@@ -181,12 +191,14 @@ def sensitivity(**changes: Any) -> dict[str, Any]:
     fields |= {"columns": [["x", "int", list(range(2))]], "keys": None, "missing_is_zero": False, "max_users": 64}
     fields |= {"max_rows": 64, "total_rows": 64, "order": "kept", "complete": False, "form_dependent": False}
     fields |= {"restricted": False, "tables": 1, "all_tables": 1, "excluded": 0, "pairs": 1, "random_tables": 0}
-    return report("sensitivity", **(fields | {"checked": 0, "calls": 1, "libraries": []} | changes))
+    fields |= {"compare": "form", "memory": "assumed", "needed_seconds": None, "outputs": 2, "left_out": []}
+    fields |= {"would_finish": None, "checked": 0, "calls": 1, "libraries": []}
+    return report("sensitivity", **(fields | changes))
 
 
 def entries(numbers: list[str]) -> dict[str, Any]:
     """An output of these numbers."""
-    return {"form": "mapping", "entries": [[key, number] for key, number in enumerate(numbers)]}
+    return {"form": "mapping", "entries": [[key, number] for key, number in enumerate(numbers)], "looks": []}
 
 
 def of_outputs(numbers: list[str]) -> dict[str, Any]:
@@ -204,7 +216,9 @@ def law(k: int, outputs: int = 1, **changes: Any) -> dict[str, Any]:
     fields = {"holds": None, "worst_delta": ["0x0.0p+0", "0x1.0000000000000p+0"], "witness": None, "mechanism": "m"}
     fields |= {"randomness": "bits", "monotone": False, "neighbors": "replace", "epsilon": LEVEL, "delta": "0"}
     fields |= {"universe": list(range(k)), "n_users": 1, "n_examples": 1, "outputs": list(range(outputs))}
-    return report("law", **(fields | {"laws": laws, "law_of": list(range(k)), "runs": k} | changes))
+    return report(
+        "law", **(fields | {"laws": laws, "law_of": list(range(k)), "runs": k, "memory": "assumed"} | changes)
+    )
 
 
 def _lowest(mass: str) -> str:
@@ -344,6 +358,17 @@ CRAFTED: dict[str, Callable[[], dict[str, Any]]] = {
     "a sampled audit of 20 binary users": lambda: audit("labeled", 2, 20),
     "an audit of 6,300 binary users": lambda: audit(
         "symmetric", 2, 6300, pmfs=[["1", "0"]], pmf_of=[0] * 6301, pmf_pairs=[], verification="complete"
+    ),
+    "an event with one hash": lambda: of_pmfs(
+        [["1/3", "2/3"], ["2/3", "1/3"]],
+        result=RESULT
+        | {"worst_delta": ["0x1.0000000000000p-4"] * 2}
+        | {"witness": {"ranks": [0, 1], "event": [k * MERSENNE for k in range(76_000)]}},
+    ),
+    "replaceable users with one hash": lambda: of_one_dataset(2, [k * MERSENNE for k in range(60_000)]),
+    "90,000 replaceable users": lambda: of_one_dataset(90_000, list(range(90_000))),
+    "45,000 statistics with one hash": lambda: of_one_dataset(
+        45_000, list(range(45_000)), "additive", statistics=[k * MERSENNE for k in range(45_000)]
     ),
     "a sampled audit of multisets": lambda: audit("symmetric", 100, 3),
     "totals of 7,000 users": lambda: audit("additive", 3, 7000, [0, 1, 3]),

@@ -38,6 +38,8 @@ KEYED = ("mapping", "set", "frame")
 
 COMPARED = ("form", "values")
 """What of two outputs is compared: all that is seen of them, or their values alone."""
+EMPTY = "an empty part"
+"""The entry of a part of an output that has no entries."""
 PLACED = (((), "dict"),)
 PLAIN_KEYS = (int, str)
 """Keys of other types may equal one of these, and look different."""
@@ -119,7 +121,7 @@ def change_between(one: Output, other: Output, *, missing_is_zero: bool = False,
     steps: list[Any] = []
     for key in keys:
         a, b = first.get(key, 0), second.get(key, 0)
-        if a != b:
+        if a != b and not (keys is not first and EMPTY in (a, b)):  # nothing is there on either side
             if isinstance(a, str) or isinstance(b, str):
                 return INFINITE
             steps.append(abs(a - b))
@@ -199,7 +201,8 @@ def _of_any(value: Any, keys: Sequence[str] | None) -> Output:
     value = materialized(value)
     rows = _frame_rows(value, keys)
     if rows is not None:
-        return Output("frame", _collected(rows), (((), _look(value, keys)),))
+        looks: dict[Hashable, str] = {(): _look(value, keys)} | _label_looks(value, keys)
+        return Output("frame", _collected(rows), tuple(looks.items()))
     keyed = isinstance(value, Mapping) or (_package(value) == "pandas" and hasattr(value, "index"))
     form = "mapping" if keyed else "set" if isinstance(value, (set, frozenset)) else "sequence"
     if flat_entry(value) is not None:
@@ -210,18 +213,12 @@ def _of_any(value: Any, keys: Sequence[str] | None) -> Output:
 def _look(value: Any, keys: Sequence[str] | None) -> str:
     """How a container looks, or a number with attributes; "" for other numbers, which noise makes alike."""
     kind, module = type(value), _package(value)
+    if (kind in _READERS and kind is not Decimal) or (isinstance(value, np.generic) and module == "numpy"):
+        return ""
     parts: list[Any] = []
     if module == "pandas":
-        frame = hasattr(value, "columns")
-        parts += [*value.columns.names, *value.columns, *map(_dtype_look, value.dtypes)] if frame else [str(value.name)]
-        parts += [] if frame else [_dtype_look(value.dtype)]
-        parts += [getattr(value, "attrs", {}), getattr(value, "flags", None)]
-        index = getattr(value, "index", value)
-        parts += [class_name(type(index)), *index.names, _dtype_look(index.dtype), getattr(index, "freq", None)]
-        if type(index).__name__ == "RangeIndex":
-            parts += [index.start, index.step]
-        elif keys is not None:  # otherwise they are the keys
-            parts += list(index)
+        parts += _pandas_look(value, keys) if hasattr(value, "index") or hasattr(value, "names") else []
+        parts += [_dtype_look(value.dtype)] if hasattr(value, "dtype") else []
     elif module == "polars":
         types = value.schema.items() if hasattr(value, "schema") else [(value.name, value.dtype)]
         parts += [(name, dtype, list(getattr(dtype, "categories", ()))) for name, dtype in types]
@@ -239,12 +236,62 @@ def _look(value: Any, keys: Sequence[str] | None) -> str:
         parts += [value.dtype.descr if value.dtype.names else value.dtype.str, value.shape]
         if isinstance(value, np.ma.MaskedArray):
             parts += [value.data.tolist(), value.fill_value]
-    if module not in ("pandas", "polars", "pyarrow") and not isinstance(value, (Enum, np.ma.MaskedArray)):
-        attributes = dict(sorted(getattr(value, "__dict__", {}).items()))
-        if flat_entry(value) is not None and not attributes:
+    elif isinstance(value, Decimal) and value.is_finite():
+        parts.append(value.as_tuple().exponent)  # sums with noise have as many places
+    elif isinstance(value, deque):
+        parts.append(value.maxlen)
+    if module not in ("polars", "pyarrow") and not isinstance(value, Enum):
+        attributes = _attributes(value)
+        if flat_entry(value) is not None and not attributes and not parts:
             return ""
         parts += [*getattr(kind, "_fields", ()), *(_of_any(attributes, keys) if attributes else ())]
     return _short(" ".join([class_name(kind), *map(repr, parts)]))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What was set on an object: its own attributes, and slots of its classes; those of pandas and NumPy are theirs."""
+    held = dict(getattr(value, "__dict__", {}))
+    for cls in type(value).__mro__:
+        slots = vars(cls).get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else slots
+        held |= {name: getattr(value, name) for name in names if hasattr(value, name)}
+    theirs = _package(value) == "pandas" or isinstance(value, (np.ma.MaskedArray, Rational, Decimal, UUID))
+    return {name: held[name] for name in sorted(held) if not (theirs and name.startswith("_"))}
+
+
+def _pandas_look(value: Any, keys: Sequence[str] | None) -> list[Any]:
+    """Names, dtypes and labels of a frame, a series or an index."""
+    index = getattr(value, "index", value)
+    parts: list[Any] = [getattr(value, "attrs", {}), getattr(value, "flags", None)]
+    if hasattr(value, "columns"):
+        columns = value.columns
+        parts += [*columns.names, class_name(type(columns)), _dtype_look(columns.dtype), *map(_key_look, columns)]
+        parts += map(_dtype_look, value.dtypes)
+    elif value is not index:
+        parts.append(value.name)
+    levels = getattr(index, "levels", [index])
+    parts += [class_name(type(index)), *index.names, *(_dtype_look(level.dtype) for level in levels)]
+    parts.append(getattr(index, "freq", None))
+    if type(index).__name__ == "RangeIndex":
+        parts += [index.start, index.step]
+    elif keys is not None:  # otherwise they are the keys
+        parts += map(_key_look, index)
+    return parts
+
+
+def _key_look(key: Any) -> str:
+    """What tells a key from others that equal it: 1 from 1.0 and True, 0.0 from -0.0, one time zone from another."""
+    if isinstance(key, tuple):
+        return f"{class_name(type(key))} of {', '.join(map(_key_look, key))}"
+    text = object.__repr__(key) if isinstance(key, Enum) else repr(key)
+    return class_name(type(key)) if " at 0x" in text else f"{class_name(type(key))} {_short(text)}"
+
+
+def _label_looks(value: Any, keys: Sequence[str] | None) -> dict[Hashable, str]:
+    """Of labels of a frame's rows that may equal others; dtypes are in its own look."""
+    if keys is not None or not hasattr(value, "index") or type(value.index).__name__ == "RangeIndex":
+        return {}
+    return {(label_of(one), "key"): _key_look(one) for one in value.index if type(one) not in PLAIN_KEYS}
 
 
 def _dtype_look(dtype: Any) -> Any:
@@ -264,6 +311,8 @@ def materialized(value: Any) -> Any:
         return value.collect()
     if isinstance(value, Iterator):
         return list(value)
+    if isinstance(value, np.ndarray) and value.shape == () and not isinstance(value, np.ma.MaskedArray):
+        return value[()]
     return value
 
 
@@ -338,12 +387,12 @@ def _nested(
         members = _members(value)
         if members is not None:
             if depth and not members:  # that a part is there is seen, also when it is empty
-                yield (*path, "empty"), "nothing"
+                yield (*path, "empty"), EMPTY
             for key, member in members:
                 place = (*path, label_of(key))
-                if isinstance(value, Mapping) and type(key) not in PLAIN_KEYS:
+                if type(key) not in PLAIN_KEYS:
                     typed = (*place, "key")
-                    looks[typed] = class_name(type(key))
+                    looks[typed] = _key_look(key)
                 yield from _nested(member, keys, place, depth + 1, looks)
             return
         number = entry_of(value)
@@ -414,6 +463,8 @@ def flat_entry(value: Any) -> Entry | None:
     if isinstance(value, np.floating):
         # A long double has no counterpart in Python.
         return Fraction(*value.as_integer_ratio()) if np.isfinite(value) else _of_float(float(value))
+    if isinstance(value, (np.timedelta64, np.datetime64)):
+        return None  # some are integers, without their unit
     if isinstance(value, np.generic):
         item = value.item()
         return None if isinstance(item, np.generic) else flat_entry(item)
@@ -442,7 +493,10 @@ def _of_decimal(value: Decimal) -> Entry:
     return Fraction(value) if value.is_finite() else _of_float(float(value) if not value.is_nan() else NAN)
 
 
-_IN_WORDS = (datetime.date, datetime.time, UUID, bytearray, range, slice, np.datetime64)
+_IN_WORDS = (
+    *(datetime.date, datetime.time, datetime.timedelta, UUID, bytearray, range, slice),
+    *(np.datetime64, np.timedelta64),
+)
 """What is no number, and differs from its like exactly if its text does."""
 _READERS: dict[type, Callable[[Any], Entry]] = {
     int: lambda value: value,

@@ -147,7 +147,7 @@ def _is_found(thing: Any) -> bool:
 
 @contextlib.contextmanager
 def _started() -> Any:
-    """A process that waits for its work, and that ends with this block, with all that it has started."""
+    """A process that waits for its work, and that ends with this block, with all that is in its session."""
     own = {name: value for name, value in os.environ.items() if name in _KEPT or name.endswith("_THREADS")}
     paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)
     own |= {"PYTHONPATH": paths, "PYTHONHASHSEED": "0", "PYTHONOPTIMIZE": str(sys.flags.optimize or "")}
@@ -188,13 +188,20 @@ def serve() -> None:
             sys.modules[name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(sys.modules[name])
             function = pickle.loads(written)
-        found = _alone(function, questions, folders) if alone and hasattr(os, "fork") else []
+        found = _alone(function, questions, folders) if alone and _can_fork() else []
         reply: Any = pickle.dumps(found + [function(question) for question in questions[len(found) :]])
     except BaseException as error:
         reply = pickle.dumps(_said(error))
     to.write(reply)
     to.flush()
     os._exit(0)  # threads of the code, and what it wants to do at the end, are not waited for
+
+
+def _can_fork() -> bool:
+    """Whether there are forks, and no threads of a library, whose locks a fork would wait for."""
+    tasks = Path("/proc/self/task")
+    threads = len(list(tasks.iterdir())) if tasks.exists() else threading.active_count()
+    return hasattr(os, "fork") and threads <= threading.active_count()
 
 
 def _alone(function: Callable[[Any], Any], questions: Sequence[Any], folders: set[str]) -> list[Any]:

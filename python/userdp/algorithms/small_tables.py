@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,16 @@ def arrow_types() -> dict[str, Any]:
 
 def _pandas_type(kind: str, cells: Sequence[Any]) -> str:
     # With a missing cell, plain integers and bools would become floats and objects, for all other rows as well.
-    return {"float": "float64", "int": "Int64", "bool": "boolean", "datetime": "datetime64[us]"}.get(kind, "object")
+    known = {"float": "float64", "int": "Int64", "bool": "boolean", "datetime": "datetime64[us]", "str": _text_type()}
+    return known.get(kind, "object")
+
+
+@functools.cache
+def _text_type() -> str:
+    """What pandas makes of texts: from its version 3 on a type of their own, which columns without rows have too."""
+    import pandas
+
+    return "str" if int(pandas.__version__.partition(".")[0]) >= 3 else "object"
 
 
 def kind_of(values: Sequence[Any]) -> str:

@@ -6,15 +6,18 @@ their neighbors, and public bounds. Nobody has to say where a fault is.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import dis
 import json
 import math
 import re
+import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -162,6 +165,9 @@ def _suggested(kind: str, constants: Sequence[Any]) -> list[Any]:
     for one in constants:
         if kind in ("str", "date", "datetime"):
             own += [one] if NAMES.get(type(one)) == kind else []
+            if kind != "str" and isinstance(one, str):
+                with contextlib.suppress(ValueError):
+                    own.append((datetime.date if kind == "date" else datetime.datetime).fromisoformat(one))
         elif kind in ("int", "float") and type(one) in (int, float) and abs(one) < LARGEST:
             own.append(math.floor(one) if kind == "int" else float(one))
     return own
@@ -243,6 +249,8 @@ def constants_of(function: Callable[..., Any], known: Sequence[str] = ()) -> tup
 def _walk(thing: Any, depth: int, seen: set[int], listed: list[Any]) -> Iterator[Any]:
     if depth < 0 or id(thing) in seen:
         return
+    if isinstance(thing, Enum):
+        thing = thing.value
     if isinstance(thing, (bool, type(None))):
         return
     if isinstance(thing, (int, float, str, datetime.date)):
@@ -310,12 +318,29 @@ def _of_function(function: types.FunctionType, depth: int, seen: set[int], liste
             yield from _walk(cell.cell_contents, depth - 1, seen, listed)
         except ValueError:  # a cell that is empty
             continue
-    for name in function.__code__.co_names:
+    names = _all_names(function.__code__)
+    for name in names:
         called = function.__globals__.get(name)
-        if isinstance(called, (types.FunctionType, int, float, str, tuple, frozenset, list, dict, datetime.date)):
+        if isinstance(called, (types.FunctionType, int, float, str, tuple, frozenset, set, list, dict, datetime.date)):
             yield from _walk(called, depth - 1, seen, listed)
         elif type(called).__module__.split(".")[0] == "polars":
             yield from _of_plan(called)
+        elif isinstance(called, (type, types.ModuleType)) and _is_own(called):
+            for inside in names:
+                yield from _walk(getattr(called, inside, None), depth - 1, seen, listed)
+
+
+def _all_names(code: types.CodeType) -> tuple[str, ...]:
+    """The names that code looks up, also in its comprehensions and inner functions."""
+    inner = (_all_names(one) for one in code.co_consts if isinstance(one, types.CodeType))
+    return tuple(dict.fromkeys((*code.co_names, *(name for names in inner for name in names))))
+
+
+def _is_own(thing: type | types.ModuleType) -> bool:
+    """Whether a class or a module is of no installed package, whose constants are not the function's."""
+    name = thing.__name__ if isinstance(thing, types.ModuleType) else str(thing.__module__)
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return name.partition(".")[0] not in sys.stdlib_module_names and (file is None or "site-packages" not in file)
 
 
 def _of_object(thing: Any, depth: int, seen: set[int], listed: list[Any]) -> Iterator[Any]:

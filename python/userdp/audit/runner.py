@@ -30,6 +30,8 @@ from userdp.exceptions import BudgetError, NotDeterministicError
 
 Result = TypeVar("Result")
 _POLL_SECONDS = 0.1
+LACKS = ("FileNotFoundError", "ModuleNotFoundError", "ImportError", "NotADirectoryError", "PermissionError")
+"""What a function raises where something of its own is not in the empty folders."""
 
 
 class _Stopped(BaseException):
@@ -179,6 +181,10 @@ class Runner:
         rows = {entries: self.rows_of(entries) for entries in tables}
         found = fresh.answers(list(rows.items()), None if call_seconds is None else call_seconds + spent)
         first = {entries: said for (entries, _), said in found[0]}
+        for entries, (holds, _, shown) in first.items():
+            lacks = holds.startswith(RAISES) and any(name in shown for name in LACKS)
+            if lacks and self.outputs[self.output(entries)].form != RAISES:
+                raise NotAsked(f"in a fresh process it gives {shown}")
         if self.answered and all(holds.startswith(RAISES) for holds, *_ in first.values()):
             raise NotAsked(f"in a fresh process it only gives {found[0][0][1][2]}")
         for order in found:

@@ -121,7 +121,7 @@ def check_lddp(
         for positions in (first, second):
             deleted = tuple(count(place, "a position") for place in _list(positions, "a deletion set", r))
             need(
-                list(deleted) == sorted(set(deleted)) and max(deleted, default=0) < n,
+                values.rising(deleted) and max(deleted, default=0) < n,
                 "a deletion set is no set of positions",
             )
             sets.append(deleted)

@@ -105,6 +105,7 @@ def check_sensitivity(report: dict[str, Any]) -> Checked:
     need(isinstance(libraries, list), "libraries is not a list")
     for entry in libraries:
         need(isinstance(entry, list) and len(entry) == 2 and all(isinstance(one, str) for one in entry), "no library")
+    need(report["calls"] >= report["tables"], "there are fewer calls than tables")
     limits, letters, ids = _limits(report)
     total = _tables(math.prod(map(len, letters)), limits)
     need(report["all_tables"] == total, f"there are {total} tables")

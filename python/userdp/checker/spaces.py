@@ -94,12 +94,15 @@ class _Listed(Space):
             keys = _integers(structure["statistics"], users, "user")
         listed = [count(position, "replaceable") for position in self.replaceable]
         need(
-            listed == sorted(set(listed)) and set(listed) <= set(range(users)),
+            values.rising(listed) and (not listed or listed[-1] < users),
             "replaceable is not a set of users",
         )
+        work.spread(keys)
         firsts = {key: position for position, key in reversed(list(enumerate(keys)))}
-        need(set(firsts.values()) <= set(listed), "replaceable leaves out a user who must be replaced")
-        self.place = [listed.index(firsts[key]) for key in keys]
+        place = {position: number for number, position in enumerate(listed)}
+        left_out = [position for position in firsts.values() if position not in place]
+        need(not left_out, "replaceable leaves out a user who must be replaced")
+        self.place = [place[firsts[key]] for key in keys]
 
     def above(self, rank: int) -> Sequence[int]:
         return range(1, self.datasets) if rank == 0 else ()

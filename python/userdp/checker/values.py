@@ -13,7 +13,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -105,6 +105,11 @@ def _integer(text: str) -> int:
     need(text != "-0", "-0 is another way to write 0")
     work.afford(len(text) <= 4300, "an integer has over 4300 digits")  # what Python itself reads
     return int(text)
+
+
+def rising(numbers: Sequence[int]) -> bool:
+    """Whether each is above the one before; without a set, which hashes of somebody's choice make slow."""
+    return all(before < after for before, after in itertools.pairwise(numbers))
 
 
 def count(value: Any, name: str, least: int = 0) -> int:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from userdp.checker.guesses import refuted_by
 from userdp.display import Fact, Section
-from userdp.display.numbers import as_float, bounded, level_text, number_text, plural
+from userdp.display.numbers import bounded, level_text, number_text, plural
+from userdp.exact.epsilon import at_most
 from userdp.exact.numbers import PrivacyLevel
 from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, TEXT, Codec, Report, members, one_of, optional
 
@@ -135,7 +136,7 @@ class GuessReport(Report):
     @property
     def doubtful(self) -> bool:
         """Whether the claim is refuted at the error of the estimate, and not at that of the verdict."""
-        return self.holds is None and as_float(self.estimate.epsilon) > as_float(self.epsilon_level)
+        return self.holds is None and not at_most(self.estimate.epsilon, self.epsilon_level)
 
     def __bool__(self) -> bool:
         if self.holds is None:

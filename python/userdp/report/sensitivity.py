@@ -382,7 +382,11 @@ class SensitivityReport(Report):
                     Fact("With add-remove", "no neighbors: one user goes and another comes. The claim may hold there")
                 )
             if witness.change.l1 == math.inf:
-                shown.append(Fact("Why infinite", why_infinite(witness.first_output, witness.second_output)))
+                shown.append(
+                    Fact(
+                        "Why infinite", why_infinite(witness.first_output, witness.second_output, self.missing_is_zero)
+                    )
+                )
             if self.compare == "form" and witness.first_output.looks != witness.second_output.looks:
                 sides = (witness.first_output, witness.second_output)
                 shown += [Fact("Form", " ".join(look for _, look in side.looks)[:300]) for side in sides]
@@ -517,21 +521,21 @@ class SensitivityReport(Report):
         return text + "; the form of the output differs" * forms
 
 
-def why_infinite(first: Output, second: Output) -> str:
+def why_infinite(first: Output, second: Output, missing_is_zero: bool = False) -> str:
     """Why the change between two outputs is infinite, and what cures it."""
     if RAISES in (first.form, second.form):
         return "what is raised is an output too; return a value for every table"
     if first.form != second.form:
         return f"one output is a {first.form}, the other a {second.form}; return one form for every table"
     apart = [key for key in {**first.entries, **second.entries} if (key in first.entries) != (key in second.entries)]
-    if apart and first.form in KEYED:
+    if apart and first.form in KEYED and not missing_is_zero:
         return (
             f"a key comes or goes, {printable(short_repr(apart[0]))}, which no noise hides. Return every key of a "
             "public list, with 0 where it has no rows; where the program does so before its noise, pass missing=0"
         )
-    if apart:
+    if apart and not (first.form in KEYED and missing_is_zero):
         return "the number of entries changes; return as many for every table"
-    both = ((first.entries[key], second.entries[key]) for key in first.entries)
+    both = ((first.entries[key], second.entries[key]) for key in first.entries if key in second.entries)
     one, other = next((pair for pair in both if pair[0] != pair[1] and str in map(type, pair)), (None, None))
     if one is None:
         return (
