@@ -130,16 +130,23 @@ def change_between(one: Output, other: Output, *, missing_is_zero: bool = False,
 
 def raised(error: BaseException) -> Output:
     """The output of a call that raised: its type, and as its look what is printed of it and of what it came from."""
-    texts, seen, cause = [], set[int](), error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
+    texts = []
+    for cause in with_causes(error):
         try:
             text = f"{class_name(type(cause))}: {cause}"
         except Exception:
             text = f"{class_name(type(cause))} with a message that cannot be read"
         texts += [text, *map(str, getattr(cause, "__notes__", ()))]
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)  # type: ignore[assignment]
     return Output(RAISES, {(): type(error).__name__}, (((), _short(" <- ".join(texts))),))
+
+
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and what it came from, as far as that is printed."""
+    seen, cause = set[int](), error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)  # type: ignore[assignment]
 
 
 def class_name(kind: type) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
 
+from userdp.algorithms.outputs import class_name, with_causes
 from userdp.exact.encoding import ACCEPTED, UnknownValue, Unreadable, code_of, decode, printable
 from userdp.exact.numbers import is_integer, short_repr
 
@@ -228,7 +229,7 @@ class Outputs:
 
     def raised(self, error: Exception, message: str) -> int:
         """What a mechanism raises is an output; whoever sees the exception sees its message too."""
-        text = f"raises {type(error).__name__}: {message}" if message else f"raises {type(error).__name__}"
+        text = f"raises {class_name(type(error))}{message}"
         number = self._number(f"raises {text}", lambda: Unreadable(text))
         self.errors.setdefault(number, error)
         return number
@@ -246,8 +247,16 @@ class Outputs:
 
 
 def _message(error: Exception) -> str:
-    """The message of an exception; what cannot be shown in full has its digest, so that no two become one."""
-    text = str(error)
+    """What is printed after the class of an exception: its message and notes, and those of what it came from."""
+    parts: list[str] = []
+    for cause in with_causes(error):
+        text = "; ".join([str(cause), *map(str, getattr(cause, "__notes__", ()))])
+        parts += [f" <- {class_name(type(cause))}" * bool(parts), f": {_shown(text)}" * bool(text)]
+    return "".join(parts)
+
+
+def _shown(text: str) -> str:
+    """A text; what cannot be shown in full has its digest, so that no two become one."""
     shown = printable(text)[:MOST_TEXT]
     if shown == text != UNREAD:
         return shown
@@ -425,7 +434,7 @@ class Exhaustion:
             except Stopped:
                 ended = not draws.stopped
             except Exception:
-                said = UNREAD
+                said = f": {UNREAD}"
         if draws.refusal is not None:
             raise ValueError(draws.refusal)
         if ended and draws.stopped:
