@@ -49,7 +49,7 @@ def _empty_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.fresh
 @pytest.mark.parametrize(("place", "memory"), tuple(enumerate(MEMORIES)))
-def test_what_the_first_call_leaves_behind_is_found(place: int, memory: str) -> None:
+def test_what_a_call_leaves_behind_is_found_and_refused(place: int, memory: str) -> None:
     """One case of each memory, of one audit after the other."""
     every = [case for case in REMEMBERING if case.memory == memory and case.audit == AUDITS[place % len(AUDITS)]]
     assert not as_expected(every[place % len(every)])

@@ -25,7 +25,7 @@ from support.leaky_functions import (
     stated,
 )
 from userdp.algorithms import SymmetricAlgorithm
-from userdp.audit import audit_samples, neighboring_pairs
+from userdp.audit import audit_samples, audit_sensitivity, neighboring_pairs
 from userdp.audit.fresh import remade
 from userdp.audit.neighbors import read_sizes
 from userdp.report import GuessReport, Report
@@ -97,7 +97,7 @@ def test_copies_of_functions_that_refer_to_themselves_end() -> None:
     assert again.__closure__[0].cell_contents is again
 
 
-def test_symmetry_that_is_declared_is_tried() -> None:
+def test_a_declared_symmetry_is_tried_in_other_orders_and_refused() -> None:
     """A mechanism that declares it wrongly is refused, and one that declares it rightly is audited."""
     for secret in some(40, seed=3):
         wrong = outcome(stated(secret, 1, SymmetricAlgorithm), "replace")
@@ -208,3 +208,24 @@ def test_a_symmetry_that_a_palindrome_hides() -> None:
 
     with pytest.raises(ValueError, match="declared symmetric, but its pmf changes"):
         assert_user_private(SymmetricAlgorithm((0, 1), middle), universe=(0, 1, 2), n_users=3, n_examples=1, epsilon=0)
+
+
+@pytest.mark.parametrize(("n", "share"), [(2, "10 of 10 datasets"), (20, "1,024 of 1,771 datasets")])
+def test_on_how_many_datasets_a_symmetry_was_tried_is_said(n: int, share: str) -> None:
+    constant = SymmetricAlgorithm((0,), lambda users: ["1"])
+    report = assert_user_private(constant, universe=range(4), n_users=n, epsilon=0)
+    assert f"other orders of the users, drawn ones, on {share}" in " ".join(report.summary().split())
+
+
+def test_every_order_of_small_tables_is_tried_and_the_number_of_tables_is_said() -> None:
+    """One order of one table of four rows in all is told."""
+
+    def telling(table: Any) -> int:
+        return 5 * ([row["x"] for row in table] == [3, 1, 0, 2])
+
+    asked: dict[str, Any] = {"schema": {"x": (0, 1, 2, 3)}, "null": False, "total_rows": 4, "max_users": 4, "l1": 1}
+    assert audit_sensitivity(telling, **asked).holds is False
+    report = audit_sensitivity(len, **asked)
+    # Of five letters (one is no category): 126 tables, less those with one kind of row: 1 + 4 * 5.
+    assert report.tables == 126
+    assert "others were tried on 105 tables" in " ".join(report.summary().split())

@@ -18,6 +18,7 @@ import logging
 import math
 import os
 import random
+import signal
 import sys
 import tempfile
 import threading
@@ -454,8 +455,7 @@ def stated(secret: Secret, lies: int, kind: Any) -> Any:
     return kind((0, 1), pmf)
 
 
-DRAWS: dict[str, Any] = {"training": 3000, "draws": 512}
-FEWER: dict[str, Any] = {"training": 1000, "draws": 512}
+DRAWS: dict[str, Any] = {"training": 1000, "draws": 512}
 
 
 def outcome(mechanism: Any, neighbors: str, n: int = USERS, sizes: Any = SIZES, **options: Any) -> str:
@@ -484,8 +484,7 @@ def said(case: Case) -> str:
     worlds = [(USERS, 1)] if case.audit == "law" else [*SMALL, (USERS, SIZES)]
     n, sizes = next(world for world in worlds if case.secret.varies(datasets_of(*world)))
     if case.audit == "samples":
-        draws = DRAWS if case.output in WITHOUT_FRAMES else FEWER
-        return outcome(partial(by_draws, case), neighbors, n, sizes, **draws)
+        return outcome(partial(by_draws, case), neighbors, n, sizes, **DRAWS)
     if case.audit == "pmf":
         return outcome(stated(case.secret, int(case.right), FunctionAlgorithm), neighbors)
     processes = 0 if case.memory is None else None
@@ -525,7 +524,14 @@ FIRST = Secret("first", "first", "always")
 SHOWN = (*OUTPUTS, *VALUES)
 SEEN = {"sensitivity": SHOWN, "law": PLAIN, "bits": PLAIN, "samples": SHOWN, "pmf": ("number",)}
 """The audits, and of what outputs. "law" and "bits" run a mechanism on all bits; "bits" with users of several sizes."""
-WORLDS = {"sensitivity": TABLES, "law": datasets_of(USERS, 1)}
+WORLDS: dict[str, list[Any]] = {
+    "sensitivity": [TABLES],
+    "law": [datasets_of(USERS, 1)],
+    "bits": [DATASETS],
+    "samples": [datasets_of(*world) for world in SMALL],
+    "pmf": [DATASETS],
+}
+"""Where a secret must vary. Draws see all pairs of small worlds, and of larger ones a sample of the pairs."""
 
 
 def cases() -> Iterator[Case]:
@@ -538,12 +544,20 @@ def cases() -> Iterator[Case]:
         for position, output in itertools.product(POSITIONS, outputs):
             if output in WITHOUT_FRAMES or audit == "sensitivity" or position in ("first", "by hash"):  # slow
                 every.append(Case(audit, None, output, Secret(position, *next(others))))
+    framed = itertools.cycle([output for output in OUTPUTS if output not in WITHOUT_FRAMES])
+    positions = itertools.cycle(POSITIONS)
     for memory in MEMORIES:
         every += [Case("bits", memory, output, FIRST) for output in PLAIN]
-        every += [Case("law", memory, "number", FIRST._replace(position=position)) for position in POSITIONS]
-        outputs = SHOWN if memory in LISTED else (*WITHOUT_FRAMES, "order of rows")
+        every += [Case("law", memory, "number", FIRST._replace(position=next(positions))) for _ in range(3)]
+        outputs = (*WITHOUT_FRAMES, *itertools.islice(framed, 2 if memory in LISTED else 1))
         every += [Case("sensitivity", memory, output, FIRST) for output in outputs]
-    yield from dict.fromkeys(case for case in every if case.secret.varies(WORLDS.get(case.audit, DATASETS)))
+    varying = {
+        (audit, secret)
+        for audit, worlds in WORLDS.items()
+        for secret in KINDS
+        if any(secret.varies(datasets) for datasets in worlds)
+    }
+    yield from dict.fromkeys(case for case in every if (case.audit, case.secret) in varying)
 
 
 def as_expected(case: Case) -> str:
@@ -565,6 +579,7 @@ def moved(folder: Path) -> None:
 
 
 def main(every: int = 1) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background
     folder = Path(tempfile.mkdtemp())
     counts: Counter[tuple[str, str, bool, bool]] = Counter()
     leaky = list(cases())[::every]

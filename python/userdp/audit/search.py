@@ -276,12 +276,15 @@ class Search:
         """Other orders of many tables: of each one, and more of them where there are few tables."""
         tables = [entries_of(world, named=self.limits.named) for world in source.sample(worlds, len(worlds))]
         several = [entries for entries in tables if len(entries) > 1][:MORE_ORDERS]
+        tried = set[Entries]()
         others = ([(entries, order) for order in _some_orders(entries)] for entries in several)
         turns = itertools.zip_longest(*(source.sample(pairs, len(pairs)) for pairs in others))
         for entries, order in itertools.islice(filter(None, itertools.chain.from_iterable(turns)), MORE_ORDERS):
             if self.runner.calls >= self._most_calls + 40 * LAST_CHECKS or time.perf_counter() > self._deadline:
                 return
             self._check_same_in(order, self.runner.output(entries))
+            tried.add(entries)
+            self.found.checked = max(self.found.checked, len(tried))
 
     def check_some(self) -> None:
         """The same on tables from all over the search; and on the very first ones again, after all other calls."""
