@@ -36,7 +36,6 @@ class Raised:
 
     error: str
     text: str = field(default="", compare=False, repr=False)
-    looks: str = field(default="", compare=False, repr=False)
     """All that is printed of it, and of what it came from."""
 
 
@@ -44,7 +43,7 @@ def features(output: Any) -> Iterator[tuple[str, Hashable]]:
     """What is looked at in an output: names, and values that are numbers or can be counted."""
     yield "the output", _key(output)
     if isinstance(output, Raised):
-        yield "what is printed of the error", _ADDRESS.sub("", output.looks)
+        yield "what is printed of the error", _ADDRESS.sub("", output.text)
         return
     if _is_number(output):
         yield from _number_features("the number", float(output))
@@ -124,8 +123,7 @@ def _form(output: Any) -> str:
     except Exception:
         return "unread"
     text = _ADDRESS.sub("", repr((list(read.entries), read.looks)))
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-    return text if len(text) <= 500 else f"{text[:400]} (SHA-256 {digest})"
+    return text if len(text) <= 500 else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def feature_of(output: Any, name: str) -> Hashable:

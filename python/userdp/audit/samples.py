@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -259,7 +258,7 @@ class _Counted:
         if self.raised == self.runs and len(self._errors) == 1:
             (error,) = self._errors
             raise ValueError(
-                f"the mechanism raises in all of {self.runs:,} runs{where}, {error.text}; is it meant "
+                f"the mechanism raises in all of {self.runs:,} runs{where}, {error.text[:200]}; is it meant "
                 "for these datasets, and for rng=?"
             )
 
@@ -396,8 +395,7 @@ class _One:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # also what ends a program or a task: whoever waits for an answer sees it
-            text = traceback.format_exception_only(error)[0].strip()[:200]
-            return Raised(class_name(type(error)), text, raised(error).looks[0][1])
+            return Raised(class_name(type(error)), raised(error).looks[0][1])
 
     def many(self, datasets: Sequence[Callable[[], Any]]) -> list[Any]:
         seed_libraries(self._home)
