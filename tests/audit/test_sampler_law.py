@@ -545,7 +545,13 @@ def _noted(bit: int) -> None:
     raise error
 
 
-@pytest.mark.parametrize("raising", [_of_a_name, _from_another, _noted])
+def _with_arrows(bit: int) -> None:
+    if bit:
+        raise LookupError("0 <- ValueError: 1")
+    raise LookupError("0") from ValueError(1)
+
+
+@pytest.mark.parametrize("raising", [_of_a_name, _from_another, _noted, _with_arrows])
 def test_all_that_is_printed_of_an_exception_is_compared(raising: Any) -> None:
     """Its class with the module, its notes, and what it came from; draws see it as well."""
 

@@ -136,8 +136,8 @@ def raised(error: BaseException) -> Output:
             text = f"{class_name(type(cause))}: {cause}"
         except Exception:
             text = f"{class_name(type(cause))} with a message that cannot be read"
-        texts += [text, *map(str, getattr(cause, "__notes__", ()))]
-    return Output(RAISES, {(): type(error).__name__}, (((), _short(" <- ".join(texts))),))
+        texts += [text, *(f"note {note}" for note in getattr(cause, "__notes__", ()))]
+    return Output(RAISES, {(): type(error).__name__}, (((), _short(with_arrows(texts))),))
 
 
 def with_causes(error: BaseException) -> Iterator[BaseException]:
@@ -147,6 +147,11 @@ def with_causes(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(cause))
         yield cause
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)  # type: ignore[assignment]
+
+
+def with_arrows(texts: list[str]) -> str:
+    """One text for what an exception came from, which no other texts have."""
+    return repr(texts) if any("<-" in text for text in texts) else " <- ".join(texts)
 
 
 def class_name(kind: type) -> str:

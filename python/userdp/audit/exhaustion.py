@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
 
-from userdp.algorithms.outputs import class_name, with_causes
+from userdp.algorithms.outputs import class_name, with_arrows, with_causes
 from userdp.exact.encoding import ACCEPTED, UnknownValue, Unreadable, code_of, decode, printable
 from userdp.exact.numbers import is_integer, short_repr
 
@@ -229,7 +229,7 @@ class Outputs:
 
     def raised(self, error: Exception, message: str) -> int:
         """What a mechanism raises is an output; whoever sees the exception sees its message too."""
-        text = f"raises {class_name(type(error))}{message}"
+        text = f"raises {message}"
         number = self._number(f"raises {text}", lambda: Unreadable(text))
         self.errors.setdefault(number, error)
         return number
@@ -247,12 +247,13 @@ class Outputs:
 
 
 def _message(error: Exception) -> str:
-    """What is printed after the class of an exception: its message and notes, and those of what it came from."""
-    parts: list[str] = []
+    """What is printed of an exception: its class, message and notes, and those of what it came from."""
+    parts = []
     for cause in with_causes(error):
-        text = "; ".join([str(cause), *map(str, getattr(cause, "__notes__", ()))])
-        parts += [f" <- {class_name(type(cause))}" * bool(parts), f": {_shown(text)}" * bool(text)]
-    return "".join(parts)
+        text = str(cause)
+        parts.append(f"{class_name(type(cause))}: {_shown(text)}" if text else class_name(type(cause)))
+        parts += [f"note {_shown(str(note))}" for note in getattr(cause, "__notes__", ())]
+    return with_arrows(parts)
 
 
 def _shown(text: str) -> str:
@@ -434,7 +435,7 @@ class Exhaustion:
             except Stopped:
                 ended = not draws.stopped
             except Exception:
-                said = f": {UNREAD}"
+                said = f"{class_name(type(raised))}: {UNREAD}"
         if draws.refusal is not None:
             raise ValueError(draws.refusal)
         if ended and draws.stopped:
