@@ -52,7 +52,6 @@ TAKEN_FOR_ONE: dict[str, tuple[Any, Any]] = {
     ),
     "sets of 1 and of True": ({1}, {True}),
     "sets of 0.0 and of -0.0": ({0.0}, {-0.0}),
-    "Decimals 1.0 and 1.00": (Decimal("1.0"), Decimal("1.00")),
     "units of times": ([np.timedelta64(5, "ns")], [np.timedelta64(5, "ps")]),
     "an attribute of a frame": (_with(pd.DataFrame({"v": [1]}), n=3), _with(pd.DataFrame({"v": [1]}), n=4)),
     "an attribute in a slot": (_with(Slotted(1.0), leak=3), _with(Slotted(1.0), leak=4)),

@@ -13,14 +13,28 @@ from typing import Any
 
 import pytest
 
-from support.leaky_functions import ASKED, MEMORIES, OUTPUTS, Table, cell, found, in_globals
+from support.leaky_functions import (
+    ASKED,
+    FIRST,
+    MEMORIES,
+    OUTPUTS,
+    WITHOUT_FRAMES,
+    Case,
+    Table,
+    as_expected,
+    cases,
+    cell,
+    found,
+    in_globals,
+)
 from userdp.audit import audit_sampler_law, audit_sensitivity
 from userdp.cli.arguments import load_mechanism
 from userdp.exceptions import BudgetError, NotDeterministicError
 from userdp.report import Report
 
-FORMS = tuple(OUTPUTS)
-WITHOUT_FRAMES = ["text of an exception", "class of an exception", "order of keys", "type of keys", "type of a list"]
+WITHOUT_VALUES = ["text of an exception", "order of keys", "type of keys", "type of a list", "dtype of an array"]
+AUDITS = ("sensitivity", "bits", "law")
+REMEMBERING = [case for case in cases() if case.memory and case.output in WITHOUT_FRAMES]
 
 
 @pytest.fixture(autouse=True)
@@ -35,15 +49,16 @@ def _empty_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.fresh
 @pytest.mark.parametrize(("place", "memory"), tuple(enumerate(MEMORIES)))
-def test_what_the_first_table_leaves_behind_is_found(place: int, memory: str) -> None:
-    output = WITHOUT_FRAMES[place % len(WITHOUT_FRAMES)]
-    assert found(memory, output, right=False) == "remembers"
+def test_what_a_call_leaves_behind_is_found_and_refused(place: int, memory: str) -> None:
+    """One case of each memory, of one audit after the other."""
+    every = [case for case in REMEMBERING if case.memory == memory and case.audit == AUDITS[place % len(AUDITS)]]
+    assert not as_expected(every[place % len(every)])
 
 
 @pytest.mark.fresh
-@pytest.mark.parametrize("memory", ["lru_cache in a helper", "file in the working folder"])
+@pytest.mark.parametrize("memory", ["lru_cache in a helper", "file in the working folder", "filters of warnings"])
 def test_no_alarm_where_only_what_is_public_is_kept(memory: str) -> None:
-    assert found(memory, "order of keys", right=True) == "True, none on 16 tables in 2 fresh processes"
+    assert not as_expected(Case("sensitivity", memory, "order of keys", FIRST, right=True))
 
 
 CELL = """
@@ -145,20 +160,22 @@ def table_length(rows: Table) -> int:
 # --- how an output looks
 
 
-@pytest.mark.parametrize("output", FORMS)
+@pytest.mark.parametrize("output", OUTPUTS)
 def test_how_an_output_looks_is_compared(output: str) -> None:
     if output not in WITHOUT_FRAMES:
         pytest.importorskip("pandas")
-    assert found(None, output, right=False) == "violated"
-    assert found(None, output, right=True).startswith("True")
+    case = Case("sensitivity", None, output, FIRST)
+    assert not as_expected(case)
+    assert not as_expected(case._replace(right=True))
 
 
-@pytest.mark.parametrize("output", WITHOUT_FRAMES)
+@pytest.mark.parametrize("output", ["class of an exception", *WITHOUT_VALUES])
 def test_form_may_be_left_out_and_the_report_says_what_is_assumed(output: str) -> None:
+    said = found(Case("sensitivity", None, output, FIRST), compare="values")
     if output == "class of an exception":
-        assert found(None, output, right=False, compare="values").startswith("Sensitivity of")
+        assert said.startswith("Sensitivity of")
         return
-    assert found(None, output, right=False, compare="values").startswith("True")
+    assert said == "kept"
     report = audit_sensitivity(table_length, schema={"x": int}, l1=1, compare="values")
     assert "nobody is shown the form of the output: the order of keys, rows and columns" in report.summary()
     assert "What the verdict means" in [title for section in report._sections() for title, _ in section.facts]

@@ -2,141 +2,102 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import itertools
 import random
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import pytest
 
+from support.leaky_functions import (
+    DATASETS,
+    KINDS,
+    SEEN,
+    UNIVERSE,
+    WITHOUT_FRAMES,
+    Case,
+    Secret,
+    as_expected,
+    by_bits,
+    cases,
+    outcome,
+    stated,
+)
 from userdp.algorithms import SymmetricAlgorithm
-from userdp.algorithms.finite import FunctionAlgorithm
-from userdp.audit import audit_samples, neighboring_pairs
+from userdp.audit import audit_samples, audit_sensitivity, neighboring_pairs
+from userdp.audit.fresh import remade
 from userdp.audit.neighbors import read_sizes
 from userdp.report import GuessReport, Report
 from userdp.testing import assert_user_private
-
-UNIVERSE = ("a", "bb")
-USERS, SIZES = 3, (0, 1, 2)
-SMALL = [(3, (0, 1)), (2, (0, 2))]
-"""Users, and numbers of examples, of worlds with few pairs."""
-
-
-def datasets_of(n: int, sizes: Any) -> list[Any]:
-    return list(
-        itertools.product([user for size in sizes for user in itertools.product(UNIVERSE, repeat=size)], repeat=n)
-    )
-
-
-DATASETS = datasets_of(USERS, SIZES)
-
-
-def _digest(value: Any) -> bytes:
-    return hashlib.sha256(repr(value).encode()).digest()
-
-
-POSITIONS: dict[str, Callable[[Any], Any]] = {
-    "first": lambda users: users[0],
-    "last": lambda users: users[-1],
-    **{f"index {place}": lambda users, place=place: users[place % len(users)] for place in range(USERS)},
-    "smallest": min,
-    "largest": max,
-    "middle": lambda users: sorted(users)[len(users) // 2],
-    "by hash": lambda users: min(users, key=_digest),
-    "by hash of all": lambda users: users[_digest(users)[0] % len(users)],
-}
-RECORDS: dict[str, Callable[[Any], bool]] = {
-    "first": lambda user: user[:1] == ("bb",),
-    "last": lambda user: user[-1:] == ("bb",),
-    "longest": lambda user: max(user, key=len, default="") == "bb",
-    "order": lambda user: user == ("bb", "a"),
-    "count": lambda user: len(user) == 2,
-    "empty": lambda user: not user,
-}
-CONDITIONS: dict[str, Callable[[Any], bool]] = {
-    "always": lambda users: True,
-    "somebody is empty": lambda users: () in users,
-    "two are equal": lambda users: len(set(users)) < len(users),
-    "order of users": lambda users: users[0] < users[-1],
-}
-
-
-class Secret(NamedTuple):
-    """A bit of a dataset: of one user's record, under a condition."""
-
-    position: str
-    record: str
-    condition: str
-
-    def __call__(self, users: Any) -> int:
-        return int(CONDITIONS[self.condition](users) and RECORDS[self.record](POSITIONS[self.position](users)))
-
-    @property
-    def symmetric(self) -> bool:
-        """By all orders of all datasets."""
-        return all(self(order) == self(users) for users in DATASETS for order in itertools.permutations(users))
-
-    def varies(self, datasets: Any) -> bool:
-        return len(set(map(self, datasets))) > 1
-
-
-KINDS = list(itertools.starmap(Secret, itertools.product(POSITIONS, RECORDS, CONDITIONS)))
-
-
-def tossed(secret: Secret, lies: int) -> Any:
-    """The bit, wrong with probability lies / 4: whatever the bit is, one lie is private at ln 3, and none is not."""
-    return lambda users, bits: secret(users) ^ (bits(2) < lies)
-
-
-def drawn(secret: Secret, lies: int) -> Any:
-    return lambda users, rng: secret(users) ^ (rng.integers(4) < lies)
-
-
-def stated(secret: Secret, lies: int, kind: Any = FunctionAlgorithm) -> Any:
-    def pmf(users: Any) -> list[str]:
-        right, wrong = f"{4 - lies}/4", f"{lies}/4"
-        return [wrong, right] if secret(users) else [right, wrong]
-
-    return kind((0, 1), pmf)
-
-
-def outcome(mechanism: Any, neighbors: str, n: int = USERS, sizes: Any = SIZES, **options: Any) -> str:
-    """What becomes of the claim: kept, broken, refused."""
-    options |= {"neighbors": neighbors, "allow_undecided": True, "epsilon": "ln(3)"}
-    try:
-        report: Any = assert_user_private(mechanism, universe=UNIVERSE, n_users=n, n_examples=sizes, **options)
-    except AssertionError:
-        return "broken"
-    except ValueError:
-        return "refused"
-    return "kept" if report.holds in (None, True) else "?"
 
 
 def some(number: int, seed: int, datasets: Any = DATASETS) -> list[Secret]:
     return random.Random(seed).sample([secret for secret in KINDS if secret.varies(datasets)], number)
 
 
-DRAWS: dict[str, Any] = {"training": 4000, "draws": 1000}
+CASES = [case for case in cases() if case.memory is None and case.output in WITHOUT_FRAMES]
 
 
-@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
-@pytest.mark.parametrize(("n", "sizes"), SMALL)
-def test_leaks_are_found_by_draws_and_no_right_mechanism_is_blamed(n: int, sizes: Any, neighbors: str) -> None:
-    for secret in some(6, n, datasets_of(n, sizes)):
-        assert outcome(drawn(secret, 0), neighbors, n, sizes, **DRAWS) == "broken", secret
-        assert outcome(drawn(secret, 1), neighbors, n, sizes, **DRAWS) == "kept", secret
+@pytest.mark.parametrize("audit", SEEN)
+def test_leaks_are_found_and_no_right_code_is_blamed(audit: str) -> None:
+    """Some, so that each position, record, condition and output occurs; `support.leaky_functions` runs them all."""
+    every = [case for case in CASES if case.audit == audit]
+    seen = set[str]()
+    for case in random.Random(1).sample(every, len(every)):
+        if not seen.issuperset(case.kinds):
+            seen.update(case.kinds)
+            assert not as_expected(case), case
+            assert not as_expected(case._replace(right=True)), case
 
 
-@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
-def test_leaks_are_found_exactly(neighbors: str) -> None:
-    for secret in some(12, seed=2):
-        for make in (tossed, stated):
-            assert outcome(make(secret, 0), neighbors) == "broken", secret
-            assert outcome(make(secret, 1), neighbors) == "kept", secret
+def remembering() -> Any:
+    """A function that keeps the first dataset in its closure."""
+    kept: list[Any] = []
+
+    def mechanism(users: Any, bits: Any) -> int:
+        kept.append(users)
+        return int(("bb",) in kept[0])
+
+    return mechanism
 
 
-def test_symmetry_that_is_declared_is_tried() -> None:
+def passing(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(users: Any, bits: Any) -> Any:
+        return function(users, bits)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("wrapped", [remembering, lambda: passing(remembering()), lambda: partial(remembering())])
+@pytest.mark.parametrize("sizes", [1, (0, 1)])
+def test_memory_of_a_mechanism_that_is_wrapped_is_found_without_processes(wrapped: Any, sizes: Any) -> None:
+    """As for users of several numbers of examples, which wrap it."""
+    assert outcome(wrapped(), "replace", 2, sizes, processes=0) == "remembers"
+
+
+@pytest.mark.fresh
+def test_a_mechanism_for_several_numbers_of_examples_is_written_without_cloudpickle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    case = Case("bits", None, "number", Secret("first", "first", "always"), right=True)
+    options: dict[str, Any] = {"universe": UNIVERSE, "n_users": 2, "n_examples": (0, 1), "epsilon": "ln(3)"}
+    report: Any = assert_user_private(partial(by_bits, case), **options)
+    assert report.memory == "none on 9 datasets in 2 fresh processes"
+
+
+def test_copies_of_functions_that_refer_to_themselves_end() -> None:
+    def down(number: int) -> int:
+        return down(number - 1) if number else 0
+
+    again = remade(down)
+    assert again(3) == 0
+    assert again.__closure__[0].cell_contents is again
+
+
+def test_a_declared_symmetry_is_tried_in_other_orders_and_refused() -> None:
     """A mechanism that declares it wrongly is refused, and one that declares it rightly is audited."""
     for secret in some(40, seed=3):
         wrong = outcome(stated(secret, 1, SymmetricAlgorithm), "replace")
@@ -247,3 +208,24 @@ def test_a_symmetry_that_a_palindrome_hides() -> None:
 
     with pytest.raises(ValueError, match="declared symmetric, but its pmf changes"):
         assert_user_private(SymmetricAlgorithm((0, 1), middle), universe=(0, 1, 2), n_users=3, n_examples=1, epsilon=0)
+
+
+@pytest.mark.parametrize(("n", "share"), [(2, "10 of 10 datasets"), (20, "1,024 of 1,771 datasets")])
+def test_on_how_many_datasets_a_symmetry_was_tried_is_said(n: int, share: str) -> None:
+    constant = SymmetricAlgorithm((0,), lambda users: ["1"])
+    report = assert_user_private(constant, universe=range(4), n_users=n, epsilon=0)
+    assert f"other orders of the users, drawn ones, on {share}" in " ".join(report.summary().split())
+
+
+def test_every_order_of_small_tables_is_tried_and_the_number_of_tables_is_said() -> None:
+    """One order of one table of four rows in all is told."""
+
+    def telling(table: Any) -> int:
+        return 5 * ([row["x"] for row in table] == [3, 1, 0, 2])
+
+    asked: dict[str, Any] = {"schema": {"x": (0, 1, 2, 3)}, "null": False, "total_rows": 4, "max_users": 4, "l1": 1}
+    assert audit_sensitivity(telling, **asked).holds is False
+    report = audit_sensitivity(len, **asked)
+    # Of five letters (one is no category): 126 tables, less those with one kind of row: 1 + 4 * 5.
+    assert report.tables == 126
+    assert "others were tried on 105 tables" in " ".join(report.summary().split())

@@ -301,6 +301,14 @@ def test_a_pair_that_is_called_in_a_wrong_way(first: bool) -> None:
         audit_samples(mechanism, [malformed], event=bool, **options)
 
 
+def test_a_mechanism_that_raises_in_every_run_of_the_training_is_refused() -> None:
+    def misused(dataset: Any, rng: Any) -> int:
+        return int(rng.bits(8))
+
+    with pytest.raises(ValueError, match=r"raises in all of 200 runs, AttributeError"):
+        audit_samples(misused, [PAIR], epsilon=1, rng="random", training=200, draws=10)
+
+
 def test_ctrl_c_ends_an_audit() -> None:
     def stopped(dataset: Any) -> None:
         raise KeyboardInterrupt

@@ -180,7 +180,7 @@ def brute_force(program: Callable[[Table], dict[Any, int]], neighbors: str) -> C
 
 
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
-def test_worst_changes_are_those_of_brute_force(neighbors: Any) -> None:
+def test_every_two_tables_that_differ_in_one_user_are_compared(neighbors: Any) -> None:
     for program in programs(30):
         report = audit_sensitivity(
             program,
@@ -480,7 +480,7 @@ def test_numbers_are_exact() -> None:
 # --- refused
 
 
-def test_noise_is_refused() -> None:
+def test_a_function_that_draws_is_refused() -> None:
     with pytest.raises(NotDeterministicError, match=r"on the table \[\]"):
         audit_sensitivity(lambda table: random.random(), schema={"x": int}, l1=1)
 
@@ -497,7 +497,7 @@ def test_memory_of_earlier_calls_is_refused() -> None:
 
 
 @pytest.mark.parametrize("frame", ["rows", "tuples", "pandas"])
-def test_writing_to_the_input_is_refused(frame: Any) -> None:
+def test_the_input_is_compared_after_the_call(frame: Any) -> None:
     def writing(table: Any) -> int:
         if frame == "pandas":
             pytest.importorskip("pandas")
@@ -508,6 +508,32 @@ def test_writing_to_the_input_is_refused(frame: Any) -> None:
 
     with pytest.raises(ValueError, match=r"writes to its input: the table .* was changed"):
         audit_sensitivity(writing, schema={"x": int}, l1=1, frame=frame)
+
+
+HELD: list[int] = []
+REFUSED: dict[str, tuple[Any, str]] = {
+    "draws noise": (lambda table: random.random(), r"on the table \["),
+    "remembers": (lambda table: HELD.append(0) or len(table) + (len(HELD) > 300), r"on the table \["),
+    "writes": (lambda table: 0 if not table else len(table.pop()), r"writes to its input: the table \["),
+    "always raises": (lambda table: table.nothing, "raises on every table"),
+    "takes longer": (lambda table: time.sleep(0.5 * len(table)), r"within call_seconds=0.2 on the table \[\{"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_functions_that_draw_remember_write_raise_or_hang_are_refused_with_the_table(what: str) -> None:
+    function, words = REFUSED[what]
+    with pytest.raises((ValueError, NotDeterministicError, BudgetError), match=words):
+        audit_sensitivity(function, schema={"x": int}, l1=1, call_seconds=0.2)
+
+
+def test_the_order_of_a_set_is_not_compared() -> None:
+    """Sets that are equal and list their members in other orders; a list of them is another output."""
+    one, other = {0, 8}, {8, 0}
+    assert list(one) != list(other)
+    asked: dict[str, Any] = {"schema": {"x": int}, "l1": 0}
+    assert audit_sensitivity(lambda table: one if table else other, **asked).holds is True
+    assert audit_sensitivity(lambda table: list(one if table else other), **asked).holds is False
 
 
 def test_changed_cells_are_refused() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction as F
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -150,12 +154,42 @@ def test_what_is_not_indistinguishable_has_no_certificate() -> None:
         Certificate.of_pair([0.1] * 10, [0.1] * 10, epsilon=1, delta=0)
     with pytest.raises(ValueError, match="delta must be < 1"):
         Certificate.of_pair([1], [1], epsilon=1, delta=1)
-    with pytest.raises(ValueError, match="monotone"):
-        ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True).certificate()
-    with pytest.raises(BudgetError, match="gaps have weights of their own"):
-        ExponentialMechanism(epsilon=1, sensitivity=1000).certificate()
     with pytest.raises(ValueError, match="n_candidates must be at most"):
         ExponentialMechanism(epsilon=1, sensitivity=1).certificate(2**24 + 1)
+
+
+def test_a_selection_of_more_than_4096_gaps_or_monotone_is_refused() -> None:
+    assert len(ExponentialMechanism(epsilon=1, sensitivity=46).certificate().table) == 4082
+    with pytest.raises(BudgetError, match=r"4170 gaps have weights of their own \(limit 4096\)"):
+        ExponentialMechanism(epsilon=1, sensitivity=47).certificate()
+    with pytest.raises(ValueError, match="monotone"):
+        ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True).certificate()
+
+
+@pytest.mark.parametrize("differs", ["nothing", "a file", "a verdict", "the constructor"])
+def test_verdicts_of_both_checkers_and_of_the_constructor_are_compared(
+    differs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By `proofs/compare_certificates.py`, with stand-ins for Coq that agree, or that do not in one verdict."""
+    spec: Any = importlib.util.spec_from_file_location("compare_certificates", PROOFS / "compare_certificates.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    def stand_in(asked: list[Any], size: int, folder: Path, name: str) -> list[bool]:
+        right = [script.python_verdict(one) if name == "tampered" else script.of_constructor(one) for one in asked]
+        wrong = name == {"a verdict": "tampered", "the constructor": "exact"}.get(differs)
+        return [right[0] ^ wrong, *right[1:]]
+
+    drawn = script.cases
+    said = SimpleNamespace(returncode=int(differs == "a file"), stdout="Closed under the global context")
+    monkeypatch.setattr(script, "certificates", lambda: {"noise": MAKERS["noise"](), "pair": MAKERS["pair"]()})
+    monkeypatch.setattr(script, "coq", lambda *given: said)
+    monkeypatch.setattr(script, "term", lambda made: made)
+    monkeypatch.setattr(script, "in_batches", stand_in)
+    monkeypatch.setattr(script, "cases", lambda *given: [(*case[:4], (case, case)) for case in drawn(*given)])
+    monkeypatch.setattr(sys, "argv", ["compare", "--tampered", "20", "--tables", "6"])
+    assert script.main() == int(differs != "nothing")
+    assert "20 compared" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["optimal", "selection", "pair"])

@@ -16,6 +16,7 @@ import pytest
 from checker.test_checker_certificates import MAKERS
 from userdp.checker.coq import compared
 from userdp.cli import main
+from userdp.mechanisms import ExponentialMechanism
 
 PROOFS = Path(__file__).resolve().parents[2] / "proofs"
 NAMES = ("optimal", "tight", "paper", "noise", "selection of 3", "pair")
@@ -226,3 +227,15 @@ def test_coqc_refuses_wrong_numbers(name: str, tmp_path: Path) -> None:
     file.write_text(wrong.to_coq())
     assert compared(json.loads(wrong.to_json()), file, PROOFS).state == "refused"
     assert run_coqc(file).returncode != 0
+
+
+@needs_coq
+def test_coq_compares_every_weight_with_the_power_that_it_stands_for(tmp_path: Path) -> None:
+    """No weight may be another one."""
+    made, file = ExponentialMechanism(epsilon=8, sensitivity=1).certificate(3), tmp_path / "file.v"
+    file.write_text(made.to_coq())
+    assert run_coqc(file).returncode == 0
+    for place in (1, 5, len(made.table) - 1):
+        table = (*made.table[:place], made.table[place] + made.table[0] // 1000, *made.table[place + 1 :])
+        file.write_text(replace(made, table=table).to_coq())
+        assert run_coqc(file).returncode != 0, place

@@ -110,6 +110,17 @@ def test_pmfs_and_draws_are_the_references() -> None:
     assert draws >= 7000
 
 
+def test_pmf_and_the_drawn_bits_are_compared() -> None:
+    """At the first and the last value of the bits that select each candidate."""
+    scores = np.array([0, 1, 3, 0, 2])
+    pmf = ExponentialMechanism(epsilon=1, sensitivity=1).pmf(scores)
+    ends = list(itertools.accumulate(pmf.weights, initial=0))
+    assert ends[-1] == WHOLE
+    bits = [bit for start, end in itertools.pairwise(ends) for bit in (start, end - 1)]
+    rate = _core.ExponentialRate(level_of(F(1)), 1, False)
+    assert rate.sample_many(scores, listed(bits), len(bits), False).tolist() == np.repeat(range(5), 2).tolist()
+
+
 # --- what is certified
 
 

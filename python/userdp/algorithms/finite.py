@@ -68,6 +68,8 @@ ASSUMPTIONS = MappingProxyType(
     }
 )
 """What a verdict rests on and no engine checks in full, by name."""
+MOST_REORDERED = 1024
+"""Datasets, spread over all, of which an audit tries a claimed symmetry in another order."""
 _OF_ENGINE = {
     "symmetric": ("symmetry",),
     "multiset": ("symmetry",),

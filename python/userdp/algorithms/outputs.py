@@ -132,16 +132,30 @@ def change_between(one: Output, other: Output, *, missing_is_zero: bool = False,
 
 def raised(error: BaseException) -> Output:
     """The output of a call that raised: its type, and as its look what is printed of it and of what it came from."""
-    texts, seen, cause = [], set[int](), error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
+    texts = []
+    for cause in with_causes(error):
         try:
             text = f"{class_name(type(cause))}: {cause}"
         except Exception:
             text = f"{class_name(type(cause))} with a message that cannot be read"
-        texts += [text, *map(str, getattr(cause, "__notes__", ()))]
+        texts += [text, *(f"note {note}" for note in getattr(cause, "__notes__", ()))]
+    return Output(RAISES, {(): type(error).__name__}, (((), _short(with_arrows(texts))),))
+
+
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception, the members of a group, and what it came from, as far as that is printed."""
+    seen, cause = set[int](), error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        for member in getattr(cause, "exceptions", ()):
+            yield from with_causes(member) if isinstance(member, BaseException) else ()
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)  # type: ignore[assignment]
-    return Output(RAISES, {(): type(error).__name__}, (((), _short(" <- ".join(texts))),))
+
+
+def with_arrows(texts: list[str]) -> str:
+    """One text for what an exception came from, which no other texts have."""
+    return repr(texts) if any("<-" in text for text in texts) else " <- ".join(texts)
 
 
 def class_name(kind: type) -> str:
@@ -213,7 +227,7 @@ def _of_any(value: Any, keys: Sequence[str] | None) -> Output:
 def _look(value: Any, keys: Sequence[str] | None) -> str:
     """How a container looks, or a number with attributes; "" for other numbers, which noise makes alike."""
     kind, module = type(value), _package(value)
-    if (kind in _READERS and kind is not Decimal) or (isinstance(value, np.generic) and module == "numpy"):
+    if kind in _READERS or (isinstance(value, np.generic) and module == "numpy"):
         return ""
     parts: list[Any] = []
     if module == "pandas":
@@ -236,8 +250,6 @@ def _look(value: Any, keys: Sequence[str] | None) -> str:
         parts += [value.dtype.descr if value.dtype.names else value.dtype.str, value.shape]
         if isinstance(value, np.ma.MaskedArray):
             parts += [value.data.tolist(), value.fill_value]
-    elif isinstance(value, Decimal) and value.is_finite():
-        parts.append(value.as_tuple().exponent)  # sums with noise have as many places
     elif isinstance(value, deque):
         parts.append(value.maxlen)
     if module not in ("polars", "pyarrow") and not isinstance(value, Enum):

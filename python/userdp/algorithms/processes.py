@@ -36,8 +36,8 @@ PROCESSES = 2
 answers are compared too, since both hash texts alike."""
 FORKS, FORK_SECONDS = 8, 5.0
 """Answers of forks, at least, and how long there may be more; the first of many calls may be slow."""
-ALONE_SECONDS = 30
-"""For one answer of a fork."""
+FIRST_SECONDS, ALONE_SECONDS = 6, 30
+"""For one answer of a fork. The first has less: where a library has threads, a fork may wait for a lock for ever."""
 START_SECONDS = 120.0
 """For a process to start, and to import what it needs, on a busy machine."""
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONUTF8")
@@ -188,20 +188,13 @@ def serve() -> None:
             sys.modules[name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(sys.modules[name])
             function = pickle.loads(written)
-        found = _alone(function, questions, folders) if alone and _can_fork() else []
+        found = _alone(function, questions, folders) if alone and hasattr(os, "fork") else []
         reply: Any = pickle.dumps(found + [function(question) for question in questions[len(found) :]])
     except BaseException as error:
         reply = pickle.dumps(_said(error))
     to.write(reply)
     to.flush()
     os._exit(0)  # threads of the code, and what it wants to do at the end, are not waited for
-
-
-def _can_fork() -> bool:
-    """Whether there are forks, and no threads of a library, whose locks a fork would wait for."""
-    tasks = Path("/proc/self/task")
-    threads = len(list(tasks.iterdir())) if tasks.exists() else threading.active_count()
-    return hasattr(os, "fork") and threads <= threading.active_count()
 
 
 def _alone(function: Callable[[Any], Any], questions: Sequence[Any], folders: set[str]) -> list[Any]:
@@ -215,7 +208,7 @@ def _alone(function: Callable[[Any], Any], questions: Sequence[Any], folders: se
         child = os.fork()
         if not child:
             try:
-                signal.alarm(ALONE_SECONDS)
+                signal.alarm(ALONE_SECONDS if found else FIRST_SECONDS)
                 os.fdopen(write, "wb", buffering=0).write(pickle.dumps(function(question)))
             finally:
                 os._exit(0)

@@ -14,6 +14,7 @@ import numpy as np
 from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.finite import (
+    MOST_REORDERED,
     DistinctPmfs,
     Totals,
     call_on,
@@ -55,9 +56,9 @@ CHEAPER = {
     "symmetric": "an AdditiveAlgorithm is audited over totals",
     "additive": "a narrower statistic_range, or fewer records at a time",
 }
-ORDERS, MORE_SECONDS = (256, 1024), 1.0
-"""Other orders of users in which a claimed symmetry is tried: of each dataset one, up to the larger number of datasets
-spread over all, so that an audit takes at most twice as long; of few datasets more, so many in all, within seconds."""
+LEAST_ORDERS, MORE_SECONDS = 256, 1.0
+"""Other orders of users in which a claimed symmetry is tried: of each of `MOST_REORDERED` datasets one, so that an
+audit takes at most twice as long; of few datasets more, so many in all, within seconds."""
 
 
 def run_audit(
@@ -168,11 +169,11 @@ class Ranked(Protocol):
 
 def check_symmetry(mechanism: Any, space: Ranked, found: DistinctPmfs) -> None:
     """Try the claimed symmetry in fresh orders of datasets spread over the space; a refuted claim is an error."""
-    source, (least, most), end = random.Random(), ORDERS, time.perf_counter() + MORE_SECONDS
-    chosen = set(np.linspace(0, space.datasets - 1, most, dtype=np.int64).tolist())
+    source, end = random.Random(), time.perf_counter() + MORE_SECONDS
+    chosen = set(np.linspace(0, space.datasets - 1, MOST_REORDERED, dtype=np.int64).tolist())
     for rank, dataset in enumerate(space.members()):
         tried = {tuple(map(id, dataset))}
-        for number in range(-(-least // len(chosen)) if rank in chosen else 0):
+        for number in range(-(-LEAST_ORDERS // len(chosen)) if rank in chosen else 0):
             order = tuple(source.sample(dataset, len(dataset)))
             if number and time.perf_counter() > end:
                 break

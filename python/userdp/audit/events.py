@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import hashlib
 import itertools
 import math
 import re
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from userdp.algorithms.outputs import output_of
 from userdp.audit.guesses import STAKES
 
 PARTS = 16
@@ -34,12 +36,14 @@ class Raised:
 
     error: str
     text: str = field(default="", compare=False, repr=False)
+    """All that is printed of it, and of what it came from."""
 
 
 def features(output: Any) -> Iterator[tuple[str, Hashable]]:
     """What is looked at in an output: names, and values that are numbers or can be counted."""
     yield "the output", _key(output)
     if isinstance(output, Raised):
+        yield "what is printed of the error", _ADDRESS.sub("", output.text)
         return
     if _is_number(output):
         yield from _number_features("the number", float(output))
@@ -48,6 +52,7 @@ def features(output: Any) -> Iterator[tuple[str, Hashable]]:
     if members is None:
         return
     yield "the number of members", float(len(members))
+    yield "the form", _form(output)
     yield "the keys", tuple(name for name, _ in members[: 4 * PARTS])
     numbers = [(name, float(value)) for name, value in members[:PARTS] if _is_number(value)]
     for name, value in numbers:
@@ -109,6 +114,16 @@ def _key(output: Any) -> Hashable:
         return type(output).__name__, output
     # Addresses in memory are no output, and depend on what was made before.
     return _ADDRESS.sub("", repr(output))[:500]
+
+
+def _form(output: Any) -> str:
+    """The order of keys, and names, types and attributes, where they can be read."""
+    try:
+        read = output_of(output)
+    except Exception:
+        return "unread"
+    text = _ADDRESS.sub("", repr((list(read.entries), read.looks)))
+    return text if len(text) <= 500 else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def feature_of(output: Any, name: str) -> Hashable:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
 
+from userdp.algorithms.outputs import class_name, with_arrows, with_causes
 from userdp.exact.encoding import ACCEPTED, UnknownValue, Unreadable, code_of, decode, printable
 from userdp.exact.numbers import is_integer, short_repr
 
@@ -214,7 +215,7 @@ class Outputs:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self.values: list[Any] = []
-        self.errors: dict[int, Exception] = {}
+        self.errors: dict[int, BaseException] = {}
         """Of outputs that are exceptions, the first one."""
 
     def number_of(self, output: Any) -> int:
@@ -226,9 +227,9 @@ class Outputs:
             ) from None
         return self._number(repr(code), lambda: decode(code))
 
-    def raised(self, error: Exception, message: str) -> int:
+    def raised(self, error: BaseException, message: str) -> int:
         """What a mechanism raises is an output; whoever sees the exception sees its message too."""
-        text = f"raises {type(error).__name__}: {message}" if message else f"raises {type(error).__name__}"
+        text = f"raises {message}"
         number = self._number(f"raises {text}", lambda: Unreadable(text))
         self.errors.setdefault(number, error)
         return number
@@ -245,9 +246,18 @@ class Outputs:
         return found
 
 
-def _message(error: Exception) -> str:
-    """The message of an exception; what cannot be shown in full has its digest, so that no two become one."""
-    text = str(error)
+def _message(error: BaseException) -> str:
+    """What is printed of an exception: its class, message and notes, and those of what it came from."""
+    parts = []
+    for cause in with_causes(error):
+        text = str(cause)
+        parts.append(f"{class_name(type(cause))}: {_shown(text)}" if text else class_name(type(cause)))
+        parts += [f"note {_shown(str(note))}" for note in getattr(cause, "__notes__", ())]
+    return with_arrows(parts)
+
+
+def _shown(text: str) -> str:
+    """A text; what cannot be shown in full has its digest, so that no two become one."""
     shown = printable(text)[:MOST_TEXT]
     if shown == text != UNREAD:
         return shown
@@ -409,7 +419,7 @@ class Exhaustion:
     def _outcome(self, draws: Draws) -> int | tuple[Step, Step, bool] | None:
         """What a run comes to."""
         output: Any = _NOTHING
-        error: Exception | None = None
+        error: BaseException | None = None
         said, ended = "", False
         try:
             output = self._run(draws)
@@ -418,14 +428,14 @@ class Exhaustion:
             ended = not draws.stopped
         except MemoryError:
             raise
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:
             error, ended = raised, True
             try:  # a message may hold a stand-in for a drawn number
                 said = _message(raised)
             except Stopped:
                 ended = not draws.stopped
             except Exception:
-                said = UNREAD
+                said = f"{class_name(type(raised))}: {UNREAD}"
         if draws.refusal is not None:
             raise ValueError(draws.refusal)
         if ended and draws.stopped:

@@ -7,6 +7,7 @@ be refuted.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime
 import functools
@@ -59,29 +60,32 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def remade(function: Any) -> Any:
+def remade(function: Any, known: dict[int, Any] | None = None) -> Any:
     """A copy of a function with what it could keep between calls: its closure, defaults, globals or attributes.
 
-    Where something cannot be copied, the copy shares it.
+    So are functions that it wraps. Where something cannot be copied, the copy shares it.
     """
+    known = {} if known is None else known
+    if id(function) in known:
+        return known[id(function)]
+    if isinstance(function, functools.partial):
+        func, *args = (remade(part, known) for part in (function.func, *function.args))
+        return functools.partial(func, *args, **{key: remade(part, known) for key, part in function.keywords.items()})
     if not isinstance(function, types.FunctionType):
         return _copy_of(function)
     names = {**function.__globals__}
     for name in function.__code__.co_names:
         if name in names:
             names[name] = _copy_of(names[name])
-    cells = tuple(map(_cell, function.__closure__ or ()))
+    cells = tuple(types.CellType() for _ in function.__closure__ or ())
     made = types.FunctionType(function.__code__, names, function.__name__, _copy_of(function.__defaults__), cells)
+    known[id(function)] = made
+    for cell, old in zip(cells, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # empty
+            cell.cell_contents = remade(old.cell_contents, known)
     made.__kwdefaults__ = _copy_of(function.__kwdefaults__)
     made.__dict__.update(_copy_of(function.__dict__))
     return made
-
-
-def _cell(cell: types.CellType) -> types.CellType:
-    try:
-        return types.CellType(_copy_of(cell.cell_contents))
-    except ValueError:  # empty
-        return types.CellType()
 
 
 def _copy_of(thing: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from userdp.algorithms.finite import mechanism_name
-from userdp.algorithms.outputs import class_name
+from userdp.algorithms.outputs import class_name, raised
 from userdp.audit.events import Event, Guess, Raised, learn_event
 from userdp.audit.fresh import fresh, refuse_generators, seed_libraries
 from userdp.audit.guesses import Counts, claim_refuted, epsilon_below
@@ -69,8 +68,8 @@ def audit_samples(
     ----------
     mechanism : callable
         ``mechanism(dataset)``, or ``mechanism(dataset, rng)`` if `rng` is given. It may return anything. What it
-        raises is an output: the type of the error is what is seen. The report counts the runs that raised. Each run
-        is given a dataset of its own.
+        raises is an output: its class, its text and those of what it came from. The report counts the runs that
+        raised. Each run is given a dataset of its own.
     pairs : iterable of pairs
         Neighboring datasets ``(x, x2)``, at most 1,000 pairs. Whether they are neighbors is the caller's affair.
     epsilon : float, int, Fraction, decimal string or LogRatio
@@ -259,7 +258,7 @@ class _Counted:
         if self.raised == self.runs and len(self._errors) == 1:
             (error,) = self._errors
             raise ValueError(
-                f"the mechanism raises in all of {self.runs:,} runs{where}, {error.text}; is it meant "
+                f"the mechanism raises in all of {self.runs:,} runs{where}, {error.text[:200]}; is it meant "
                 "for these datasets, and for rng=?"
             )
 
@@ -396,7 +395,7 @@ class _One:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # also what ends a program or a task: whoever waits for an answer sees it
-            return Raised(class_name(type(error)), traceback.format_exception_only(error)[0].strip()[:200])
+            return Raised(class_name(type(error)), raised(error).looks[0][1])
 
     def many(self, datasets: Sequence[Callable[[], Any]]) -> list[Any]:
         seed_libraries(self._home)

@@ -6,9 +6,10 @@ distinct outputs matter, that is linear in the number of tables and quadratic in
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -27,6 +28,8 @@ FIRST_CHECKS = 12
 """Tables on which order, determinism and the like are checked as soon as they come."""
 LAST_CHECKS = 38
 """Tables, drawn from all, on which they are checked at the end."""
+MORE_ORDERS = 1024
+"""Other orders of rows that are tried besides: each order of all tables where there are few."""
 FORGETFUL_CHECKS = 8
 """Tables, of the first and of the last ones, on which a copy from before all calls is run."""
 POOL = 16
@@ -258,13 +261,30 @@ class Search:
         number = runner.output(entries)
         if self._check_order and len(entries) > 1:
             for order in _some_orders(entries):
-                if runner.output(order) != number:
-                    self.found.order_dependent = runner.shown(order)
-                    raise OrderMatters
+                self._check_same_in(order, number)
         if not self.found.form_dependent:
             for words, other in runner.other_forms(entries) if entries else ():
                 if other != number:
                     self.found.form_dependent = f"{words}: {runner.shown(entries)}"
+
+    def _check_same_in(self, order: Entries, number: int) -> None:
+        if self.runner.output(order) != number:
+            self.found.order_dependent = self.runner.shown(order)
+            raise OrderMatters
+
+    def _check_orders(self, worlds: Sequence[World], source: random.Random) -> None:
+        """Other orders of many tables: of each one, and more of them where there are few tables."""
+        tables = [entries_of(world, named=self.limits.named) for world in source.sample(worlds, len(worlds))]
+        several = [entries for entries in tables if len(entries) > 1][:MORE_ORDERS]
+        tried = set[Entries]()
+        others = ([(entries, order) for order in _some_orders(entries)] for entries in several)
+        turns = itertools.zip_longest(*(source.sample(pairs, len(pairs)) for pairs in others))
+        for entries, order in itertools.islice(filter(None, itertools.chain.from_iterable(turns)), MORE_ORDERS):
+            if self.runner.calls >= self._most_calls + 40 * LAST_CHECKS or time.perf_counter() > self._deadline:
+                return
+            self._check_same_in(order, self.runner.output(entries))
+            tried.add(entries)
+            self.found.checked = max(self.found.checked, len(tried))
 
     def check_some(self) -> None:
         """The same on tables from all over the search; and on the very first ones again, after all other calls."""
@@ -275,6 +295,8 @@ class Search:
             if self.runner.calls >= self._most_calls + 40 * LAST_CHECKS or time.perf_counter() > self._deadline:
                 return
             self.check(entries_of(world, named=self.limits.named))
+        if self._check_order:
+            self._check_orders(worlds, random.Random(2))
         for world in worlds[:FIRST_CHECKS]:
             self.runner.require_same(entries_of(world, named=self.limits.named), "after other calls")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of
+from userdp.algorithms.finite import ASSUMPTIONS, MOST_REORDERED, assumptions_of
 from userdp.checker import audits, divergences, spaces, values
 from userdp.checker.check import Verification
 from userdp.display import Curve, Fact, Section, axes_or_new
@@ -474,6 +474,9 @@ def section_of(report: AuditReport) -> Section:
     if report.pmf_error:
         question.append(Fact("Relative error of the pmfs", *number_text(report.pmf_error)))
     question += [Fact("Assumed", ASSUMPTIONS[name]) for name in report.assumptions]
+    if report.engine == "symmetric":
+        share = f"{min(report.datasets, MOST_REORDERED):,} of {plural(report.datasets, 'dataset')}"
+        question.append(Fact("Tried", f"other orders of the users, drawn ones, on {share}"))
     how = (
         "holds every output distribution as exact fractions, so that all pairs can be decided again"
         if report.verification == "complete"

@@ -295,15 +295,19 @@ def _parameters(mechanism: Any) -> list[str]:
 
 def _of_whole_users(mechanism: Any, way: How) -> Any:
     """The mechanism on users whose one example is all that they have."""
-
-    def users(dataset: Dataset) -> Dataset:
-        return tuple(user[0] for user in dataset)
-
     if way == "bits":
-        return functools.update_wrapper(lambda dataset, bits: mechanism(users(dataset), bits), mechanism)
+        return functools.update_wrapper(functools.partial(_on_whole_users, mechanism), mechanism)
     kind = SymmetricAlgorithm if is_symmetric(mechanism) else FunctionAlgorithm
     name, error = mechanism_name(mechanism), pmf_error_of(mechanism)
-    return kind(mechanism.outputs, lambda dataset: mechanism.pmf(users(dataset)), pmf_error=error, name=name)
+    return kind(mechanism.outputs, lambda dataset: mechanism.pmf(_unpacked(dataset)), pmf_error=error, name=name)
+
+
+def _on_whole_users(mechanism: Any, dataset: Dataset, bits: Any) -> Any:
+    return mechanism(_unpacked(dataset), bits)
+
+
+def _unpacked(dataset: Dataset) -> Dataset:
+    return tuple(user[0] for user in dataset)
 
 
 def _way(mechanism: Any) -> How:
