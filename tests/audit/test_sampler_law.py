@@ -640,3 +640,27 @@ def test_answers_that_are_kept_for_the_next_dataset(mechanism: Any) -> None:
     ANSWERS.clear()
     with pytest.raises(ValueError, match="keeps something between calls"):
         audit_sampler_law(mechanism, **HALF)
+
+
+def test_numbers_that_are_drawn_in_full_end_early_with_what_to_do() -> None:
+    def responses(dataset: Any, rng: Any) -> list[int]:
+        return [int(user[0] ^ flip) for user, flip in zip(dataset, rng.random(len(dataset)) < 0.25, strict=True)]
+
+    asked: dict[str, Any] = {"universe": (0, 1), "n_users": 2, "n_examples": 1, "epsilon": LogRatio(3), "delta": 0}
+    report = audit_sampler_law(responses, **asked, randomness="numpy", max_runs=40_000)
+    assert report.holds is None
+    assert report.runs <= 4 * 2**12 + 4
+    said = " ".join(report.summary().split())
+    assert "[rng.random() < p for _ in range(n)], or use audit_samples" in said
+
+    def one_by_one(dataset: Any, rng: Any) -> list[int]:
+        return [int(user[0] ^ (rng.random() < 0.25)) for user in dataset]
+
+    assert audit_sampler_law(one_by_one, **asked, randomness="numpy").holds is True
+
+
+def test_an_unknown_draw_says_what_to_do_instead() -> None:
+    asked: dict[str, Any] = {"universe": (0, 1), "n_users": 1, "n_examples": 1, "epsilon": 1, "delta": 0}
+    for randomness in ("numpy", "secrets"):
+        with pytest.raises(ValueError, match=r"whose draws are not known here.*audit_sensitivity.*audit_samples"):
+            audit_sampler_law(lambda dataset, rng: rng.exponential(), **asked, randomness=randomness)

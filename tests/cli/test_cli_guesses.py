@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,22 @@ def test_samples_of_a_universe(source: Path, tmp_path: Path, capsys: pytest.Capt
     assert re.search(r"Runs that raised +1,\d{3} of 3,600", capsys.readouterr().out)
     assert run("audit-samples", f"{source}:shown", "--universe", "0,1", "--n-users", 2, *small) == 2
     assert "raises in all of 600 runs, TypeError: shown() missing 1 required" in capsys.readouterr().err
+
+
+def test_samples_of_users_with_several_numbers_of_examples(source: Path) -> None:
+    small = ("--epsilon", 1, "--draws", 3000, "--training", 600, "--rng", "random", "--universe", "0,1", "--n-users", 2)
+    assert run("audit-samples", f"{source}:shown", *small, "--n-examples", "0,1,2") == 1
+    assert run("audit-samples", f"{source}:shown", *small, "--n-examples", "0") == 2
+    assert run("audit-samples", f"{source}:shown", *small, "--n-examples", "1,x") == 2
+
+
+def test_a_module_beside_the_file_is_found(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "beside_it.py").write_text(SOURCE)
+    other = tmp_path / "that_imports_it.py"
+    other.write_text("from beside_it import shown\n")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    small = ("--epsilon", 1, "--draws", 3000, "--training", 600, "--rng", "random", "--universe", "0,1", "--n-users", 2)
+    assert run("audit-samples", f"{other}:shown", *small) == 1
 
 
 def test_samples_of_listed_pairs(source: Path, tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ MOST_REPEATED = 128
 """Datasets on which a run is repeated in fresh processes."""
 MOST_SECONDS = 240.0
 """For all of these in one process."""
+FIRST_RUNS, ENDLESS = 2**12, 16
+"""Where so many runs, or this part of all, have no output, no others are made: 2^53 values are drawn in full."""
 REPORTED = 1 << 10
 """Runs between two calls for progress."""
 
@@ -341,7 +343,9 @@ class _Search:
         for rank in active:
             law = self.laws[rank]
             while not law.finished and law.left > leftover * (1 - law.again):
-                if self._left < law.most_runs:
+                if self._left < law.most_runs or (
+                    law.runs >= max(FIRST_RUNS, most // ENDLESS) and not law.masses and not law.again
+                ):
                     return True
                 before = law.runs
                 law.step()

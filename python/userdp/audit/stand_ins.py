@@ -21,6 +21,7 @@ from userdp.runtime import shape_of
 
 _NUMPY = np.random.default_rng(0)
 """Says what NumPy raises; what it draws is thrown away."""
+OTHERWISE = "Audit what is computed before the noise by audit_sensitivity, or all of it by its draws: audit_samples"
 Randomness = Literal["bits", "lazy-bits", "random", "secrets", "numpy"]
 
 
@@ -92,7 +93,7 @@ class SecretsStandIn:
             raise AttributeError(name)
         self._draws.refuse(
             f"the mechanism asks secrets for {name!r}, whose draws are not known here; known are randbits, randbelow, "
-            "choice, token_bytes, token_hex and SystemRandom"
+            f"choice, token_bytes, token_hex and SystemRandom. {OTHERWISE}"
         )
 
     def SystemRandom(self) -> RandomStandIn:  # the name of the class it stands for
@@ -129,7 +130,7 @@ class NumPyStandIn:
             raise AttributeError(name)
         self._draws.refuse(
             f"the mechanism asks NumPy's generator for {name!r}, whose draws are not known here; known are random, "
-            "random_sample, uniform, integers, choice and bytes"
+            f"random_sample, uniform, integers, choice and bytes. {OTHERWISE}"
         )
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:

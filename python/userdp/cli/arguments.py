@@ -141,6 +141,13 @@ def whole(least: int) -> Callable[[str], int]:
 
 
 @_named
+def numbers_of(text: str) -> int | tuple[int, ...]:
+    """A number of examples, or a comma list of them."""
+    found = tuple(map(whole(0), text.split(",")))
+    return found if len(found) > 1 else whole(1)(text)
+
+
+@_named
 def universe(text: str) -> list[Any]:
     """Possible examples: a JSON list, or a comma list of numbers and words."""
     if text.lstrip().startswith("["):
@@ -235,7 +242,7 @@ def load_mechanism(target: str) -> Any:
 
 
 def _import_module(name: str) -> ModuleType:
-    sys.path.insert(0, str(Path.cwd()))
+    _look_in(Path.cwd())
     return importlib.import_module(name)
 
 
@@ -247,5 +254,12 @@ def _import_file(path: Path) -> ModuleType:
         raise ImportError("it cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
+    _look_in(path.resolve().parent)  # as `python file.py` does
     spec.loader.exec_module(module)
     return module
+
+
+def _look_in(folder: Path) -> None:
+    """Find modules of a folder, first of all."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -14,6 +14,7 @@ from userdp.cli.arguments import (
     content,
     delta,
     load_mechanism,
+    numbers_of,
     universe,
     whole,
 )
@@ -63,7 +64,9 @@ def add_samples(commands: Any) -> None:
     add_privacy_options(parser, delta_required=False)
     parser.add_argument("--universe", type=universe, help="possible examples: 0,1 or a JSON list")
     parser.add_argument("--n-users", type=whole(1), help="number of users")
-    parser.add_argument("--n-examples", type=whole(1), default=1, help="examples per user (default 1)")
+    parser.add_argument(
+        "--n-examples", type=numbers_of, default=1, help="examples per user (default 1), or several such as 0,1,2"
+    )
     parser.add_argument(
         "--pairs", type=content, metavar="FILE", help="JSON file: a list of pairs of datasets, in place of --universe"
     )

@@ -243,6 +243,11 @@ class SamplerLawReport(Report):
         )
         if not self.delta and self.unexplored:
             text += ". A claim without a delta cannot be confirmed while anything is unexplored"
+        if not self.outputs:
+            text += (
+                ". No run ended, since numbers of very many values are drawn in full, such as arrays of floats. Draw "
+                "single floats, as in [rng.random() < p for _ in range(n)], or use audit_samples"
+            )
         return text
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
