@@ -20,7 +20,7 @@ import numpy as np
 from fuzz.mutations import altered, as_bytes, as_text, changed
 from fuzz.reports import around
 
-from userdp import durable_log
+from userdp import durable_log, tables
 from userdp.accounting import PrivacyLedger, PrivacyLossDistribution
 from userdp.cli.arguments import UsageError
 from userdp.cli.table import aggregate, condition, read_schema
@@ -97,6 +97,8 @@ def run_messages(data: bytes) -> bool:
     kept, counts, rejected = expected(place, protocol, messages)
     assert [server.receive(message) for message in messages] == kept
     assert server.counts.ravel().tolist() == counts and server.rejected == rejected and server.accepted == sum(kept)
+    if crc32(data) % 4:
+        return any(kept)
     width = server._format.width
     whole = [message for message in messages if len(message) == width]
     assert many.receive_many(np.frombuffer(b"".join(whole), dtype=np.uint8).reshape(-1, width)) == sum(kept)
@@ -136,8 +138,8 @@ def run_description(data: bytes) -> bool:
 
 
 def alter_messages(data: bytes, source: random.Random) -> bytes:
-    """Other messages of a round, most of which are some."""
-    if data[:1] == b"{":
+    """Other messages of a round, most of which are some; seldom a description, which takes longer to read."""
+    if data[:1] == b"{" and source.random() < 0.1:
         return altered(data, source, lambda document, _: document)
     place = source.randrange(6)
     protocol, found = protocols()[place], bytes([place])
@@ -264,6 +266,9 @@ def run_log(content: dict[str, Any]) -> bool:
 def alter_ledgers(data: bytes, source: random.Random) -> bytes:
     """Another ledger; rows of a file have the types that SQLite takes."""
     if not data.startswith(b'{"rows"'):
+        for slow, share in ((b'"composition": "exact"', 0.1), (b'"composition": "zcdp"', 0.4)):
+            if slow in data and source.random() > share:
+                data = json.dumps(json.loads(data) | {"composition": "basic"}).encode()
         return altered(data, source, lambda document, _: document)
     content = json.loads(data)
     rows, flips = content["rows"], [] if source.random() < 0.6 else [[source.randrange(4096), 1 << source.randrange(8)]]

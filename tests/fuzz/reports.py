@@ -60,8 +60,10 @@ def _audited(core: str) -> dict[str, Any] | None:
     for name in ("statistics", "replaceable"):
         if name in structure:
             structure[name] = question["structure"][name]
-    cells = len(structure.get("universe", ())) ** structure.get("n_examples", 1)
-    if cells ** structure.get("n_users", 1) > 81 or any(len(pmf) > 5 for pmf in pmfs):
+    examples, users = structure.get("n_examples", 1), structure.get("n_users", 1)
+    if max(examples, users) > 4 or len(structure.get("universe", ())) ** (examples * users) > 81:
+        return None
+    if any(len(pmf) > 5 for pmf in pmfs):
         return None
     masses = iter([[F(mass) for mass in pmfs[index]] for index in pmf_of])
     numbers = {name: F(question[name]) for name in ("delta", "pmf_error")}

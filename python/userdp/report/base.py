@@ -115,10 +115,16 @@ BOUNDS = Codec(
     lambda code: Bounds(*row(FLOAT, FLOAT).read(code)),
 )
 LEVEL = members(_level, ratio=FRACTION, exponent=FRACTION)
-OUTPUT_SET = Codec(
-    lambda outputs: sorted(map(encode, outputs), key=values.text_of),
-    lambda codes: frozenset(many(VALUE).read(codes)),
-)
+
+
+def _output_set(codes: Any) -> frozenset[Any]:
+    found = frozenset(many(VALUE).read(codes))
+    texts = list(map(values.text_of, codes))
+    values.need(texts == sorted(set(texts)), f"{codes!r:.60} is no set of outputs, each once and in order")
+    return found
+
+
+OUTPUT_SET = Codec(lambda outputs: sorted(map(encode, outputs), key=values.text_of), _output_set)
 """A frozenset of outputs, in the order of their codes."""
 
 
