@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,7 +31,8 @@ SECONDS = 1.0
 def main(name: str, runs: int, folder: Path) -> None:
     """Run, and say for each kind of defect which input showed it first."""
     package = find_spec("userdp")
-    assert package is not None and package.origin is not None
+    assert package is not None
+    assert package.origin is not None
     root = Path(package.origin).parent
     every = {".".join(path.relative_to(root.parent).with_suffix("").parts) for path in root.rglob("*.py")}
     every = {module.removesuffix(".__init__") for module in every}
@@ -62,7 +64,9 @@ def main(name: str, runs: int, folder: Path) -> None:
             raise
         except BaseException as error:  # also the panics of the core
             places = traceback.extract_tb(error.__traceback__)[-3:]
-            problem = f"{type(error).__name__}: " + " < ".join(f"{Path(p.filename).name}:{p.lineno}" for p in places[::-1])
+            problem = f"{type(error).__name__}: " + " < ".join(
+                f"{Path(p.filename).name}:{p.lineno}" for p in places[::-1]
+            )
         took = time.process_time() - start
         slowest = max(slowest, took)
         if not problem and took > SECONDS:
@@ -80,14 +84,23 @@ def main(name: str, runs: int, folder: Path) -> None:
             (kept / "numbers.json").write_text(json.dumps(line | {"found": found}))
 
     def altered(data: bytes, size: int, seed: int) -> bytes:
-        source = random.Random(seed)
-        try:
-            made = target.alter(data if source.random() < 0.5 else source.choice(accepted), source)
-        except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError):  # what is no JSON any more
-            made = target.alter(source.choice(seeds), random.Random(seed + 1)) if source.random() < 0.97 else data[:size]
-        return made[:size]
+        source, base = random.Random(seed), data
+        for _ in range(20):
+            if source.random() < 0.5:
+                base = source.choice(accepted)
+            with suppress(ArithmeticError, LookupError, TypeError, ValueError, RecursionError):  # of no JSON any more
+                return target.alter(base, source)[:size]
+        return data[:size]
 
-    options = ["-max_len=12000", "-len_control=0", "-mutate_depth=1", f"-runs={runs}", f"-artifact_prefix={kept}/", "-timeout=60", "-rss_limit_mb=3000"]
+    options = [
+        "-max_len=12000",
+        "-len_control=0",
+        "-mutate_depth=1",
+        f"-runs={runs}",
+        f"-artifact_prefix={kept}/",
+        "-timeout=60",
+        "-rss_limit_mb=3000",
+    ]
     atheris.Setup([sys.argv[0], *options, str(kept / "corpus")], once, custom_mutator=altered)
     atheris.Fuzz()
 

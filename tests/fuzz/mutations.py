@@ -62,7 +62,10 @@ def changed(document: Any, source: random.Random) -> Any:
         nodes: list[tuple[Any, Any]] = [([document], 0)]
         for holder, key in nodes:
             node = holder[key]
-            nodes += [(node, k) for k in (node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ())]
+            nodes += [
+                (node, k)
+                for k in (node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ())
+            ]
         leaves = [(h, k) for h, k in nodes if not isinstance(h[k], (dict, list))]
         holder, key = source.choice(leaves if leaves and source.random() < 0.75 else nodes)
         node = holder[key]
@@ -70,7 +73,11 @@ def changed(document: Any, source: random.Random) -> Any:
             holder[key] = _leaf(node, source)
             continue
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-        if len(keys) > 1 and isinstance(node, list) and all(isinstance(n, str) and re.fullmatch("[0-9]{1,99}(/[1-9][0-9]{0,99})?", n) for n in node):
+        if (
+            len(keys) > 1
+            and isinstance(node, list)
+            and all(isinstance(n, str) and re.fullmatch("[0-9]{1,99}(/[1-9][0-9]{0,99})?", n) for n in node)
+        ):
             _moved(node, source)
         elif len(keys) > 1 and source.random() < 0.5:
             a, b = source.sample(keys, 2)
@@ -104,6 +111,13 @@ def as_text(data: bytes) -> str:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def refused(error: Exception) -> bool:
+    """That an input did not get past the parser, which has to say why."""
+    if not str(error):
+        raise AssertionError("an error without words") from error
+    return False
 
 
 def altered(data: bytes, source: random.Random, finish: Callable[[Any, random.Random], Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -13,11 +14,10 @@ from statistics import NormalDist
 from typing import Any
 from zlib import crc32
 
-from fuzz.mutations import altered, as_text, sealed
+from fuzz.mutations import altered, as_text, refused, sealed
 from oracle.audit import audit, multiplier, population
 from oracle.composition import composed_delta, response
 from oracle.optimal import optimum
-
 from userdp.checker import check as checker
 from userdp.checker import work
 from userdp.report import Certificate, Report
@@ -87,7 +87,8 @@ def decide_audit(report: dict[str, Any]) -> None:
         assert result[name] == mine["result"][name], name
     for name in ("worst_delta", "epsilon"):
         (low, high), (least, most) = (map(float.fromhex, part[name]) for part in (result, mine["result"]))
-        assert low <= math.nextafter(least, math.inf) and high >= math.nextafter(most, -math.inf), name
+        assert low <= math.nextafter(least, math.inf), name
+        assert high >= math.nextafter(most, -math.inf), name
     structure = question["structure"]
     if "replaceable" in structure and question["engine"] != "additive":
         users = _texts(structure["dataset"])
@@ -96,8 +97,13 @@ def decide_audit(report: dict[str, Any]) -> None:
         assert question["engine"] != "labeled" or sorted(set(kept)) == list(range(len(users)))
     if result["witness"] is not None:
         (a, b), event = result["witness"]["ranks"], result["witness"]["event"]
-        coded = {name: structure[name] if name in ("statistics", "replaceable") else _texts(structure[name]) for name in structure}
-        assert (min(a, b), max(a, b)) in population(question["kind"], question["neighbors"], question["engine"], coded)[1]
+        coded = {
+            name: structure[name] if name in ("statistics", "replaceable") else _texts(structure[name])
+            for name in structure
+        }
+        assert (min(a, b), max(a, b)) in population(question["kind"], question["neighbors"], question["engine"], coded)[
+            1
+        ]
         p, q = ([F(mass) for mass in report["pmfs"][report["pmf_of"][rank]]] for rank in (a, b))
         level = multiplier(*(F(question["epsilon"][name]) for name in ("ratio", "exponent")))
         far = max(excess(*([F(m) for m in report["pmfs"][i]] for i in pair), level) for pair in report["pmf_pairs"])
@@ -105,7 +111,7 @@ def decide_audit(report: dict[str, Any]) -> None:
 
 
 def decide_composition(report: dict[str, Any]) -> None:
-    """What is claimed is at least the delta of those releases whose outcomes can be listed, and of all Gaussian noise."""
+    """The delta is not below that of the releases whose outcomes can be listed, nor that of all Gaussian noise."""
     (_, level), delta = of_level(report["epsilon"]), F(report["delta"])
     if level > 10**6:
         return
@@ -181,9 +187,11 @@ def decide_certificate(report: dict[str, Any]) -> None:
     law = [F(entry, total) for entry in table]
     if subject == "pair":
         second = [F(int(entry), total) for entry in report["second"]]
-        assert sum(law) == 1 == sum(second) and excess(law, second, level) <= delta
+        assert sum(law) == 1 == sum(second)
+        assert excess(law, second, level) <= delta
     elif subject == "noise":
-        assert sum(law) == 1 and excess([*law, F(0)], [F(0), *law], level) <= delta
+        assert sum(law) == 1
+        assert excess([*law, F(0)], [F(0), *law], level) <= delta
     elif subject == "selection":
         sensitivity, last = int(parts["sensitivity"]), len(table) - 1
         candidates = min(int(parts["candidates"]), 3)
@@ -200,14 +208,17 @@ def decide_certificate(report: dict[str, Any]) -> None:
                 assert all(a <= level * b and b <= level * a for a, b in zip(first, other, strict=True))
     else:
         inner = around(parts["inner_ratio"], min(parts["inner_exponent"], F(10**4)))[0]
-        assert factor * inner**2 <= level and parts["noise_delta"] + (1 + inner) * parts["inner_delta"] <= delta
+        assert factor * inner**2 <= level
+        assert parts["noise_delta"] + (1 + inner) * parts["inner_delta"] <= delta
         assert 2 * (len(table) - 1) <= parts["deletions"] + 2 * (subject == "optimal")
         if subject == "optimal":
-            assert law[-1] == 1 and all(0 <= q <= 1 for q in law)
-            steps = zip(law, law[1:])  # noqa: B905
+            assert law[-1] == 1
+            assert all(0 <= q <= 1 for q in law)
+            steps = itertools.pairwise(law)
             assert all(excess([a, 1 - a], [b, 1 - b], factor) <= parts["noise_delta"] for a, b in steps)
         else:
-            assert sum(law) == 1 and excess([*law, F(0)], [F(0), *law], factor) <= parts["noise_delta"]
+            assert sum(law) == 1
+            assert excess([*law, F(0)], [F(0), *law], factor) <= parts["noise_delta"]
 
 
 DECIDE = {
@@ -230,8 +241,7 @@ def _run(data: bytes) -> bool:
     try:
         report = Report.from_json(text)
     except ValueError as error:
-        assert str(error)
-        return False
+        return refused(error)
     content = json.loads(text)
     found = report.verify()
     assert found.problems[:1] != ("the report was changed after it was loaded",)
@@ -264,7 +274,11 @@ def alter(data: bytes, source: random.Random) -> bytes:
                 mine = _audited(json.dumps([document["question"], document["pmfs"], document["pmf_of"]]))
             except Exception:  # of whatever the changes have made
                 mine = None
-            document |= {name: mine[name] for name in ("datasets", "pairs", "pmfs", "pmf_of", "pmf_pairs", "result")} if mine else {}
+            document |= (
+                {name: mine[name] for name in ("datasets", "pairs", "pmfs", "pmf_of", "pmf_pairs", "result")}
+                if mine
+                else {}
+            )
         try:
             return sealed(document)
         except (TypeError, ValueError):
