@@ -14,14 +14,8 @@ from pathlib import Path
 
 import atheris
 
-MODULES = {
-    "reports": "checker.values checker.check checker.audits checker.claims checker.guesses report.base",
-    "certificates": "checker.values checker.check checker.certificates report.base report.certificate",
-    "messages": "protocols.messages protocols.local.protocol protocols.local.items protocols.shuffle.protocol",
-    "ledgers": "accounting.ledger accounting.slots accounting.saved_losses exact.encoding durable_log",
-    "schemas": "cli.arguments cli.table tables.schema tables.expressions tables.aggregates",
-}
-"""Whose branches guide, of each parser; to watch all of the package takes several times as long."""
+from fuzz.modules import MODULES
+
 MOST = 2000
 """Accepted inputs that others are made of."""
 SECONDS = 1.0
@@ -36,7 +30,7 @@ def main(name: str, runs: int, folder: Path) -> None:
     root = Path(package.origin).parent
     every = {".".join(path.relative_to(root.parent).with_suffix("").parts) for path in root.rglob("*.py")}
     every = {module.removesuffix(".__init__") for module in every}
-    watched = {f"userdp.{module}" for module in MODULES[name].split()}
+    watched = {f"userdp.{module}" for module in MODULES[name].split()}  # all of the package takes several times as long
     with atheris.instrument_imports(include=["userdp"], exclude=sorted(every - watched)):
         from fuzz.corpus import TARGETS, read
 

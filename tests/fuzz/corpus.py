@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
+import userdp
 from fuzz import inputs, reports
+from fuzz.modules import MODULES
 
+ROOT = Path(userdp.__file__).parent
 FOLDER = Path(__file__).parents[1] / "data" / "fuzz"
+LONGEST = 3000
+"""Bytes of an input that is kept."""
 
 
 class Target(NamedTuple):
@@ -40,8 +47,46 @@ def read(name: str) -> list[bytes]:
     return [json.loads(line).encode("utf-8" if name != "messages" else "latin-1", "surrogatepass") for line in lines]
 
 
-def write(name: str, inputs: list[bytes]) -> None:
-    """Keep these inputs."""
-    coding = "utf-8" if name != "messages" else "latin-1"
-    lines = [json.dumps(one.decode(coding, "surrogatepass")) for one in inputs]
+def smallest(name: str, found: list[bytes]) -> list[bytes]:
+    """Of some inputs those that together reach as many pairs of lines one after the other, the shortest ones first."""
+    files = {str(ROOT / f"{module.replace('.', '/')}.py") for module in MODULES[name].split()}
+    seen, kept, steps = set[tuple[str, int, int]](), list[bytes](), set[tuple[str, int, int]]()
+
+    def watch(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename not in files:
+            return None
+        last = 0
+
+        def line(inner: FrameType, event: str, _: object) -> Any:
+            nonlocal last
+            steps.add((inner.f_code.co_filename, last, inner.f_lineno))
+            last = inner.f_lineno
+            return line
+
+        return line
+
+    for one in sorted(found, key=len):
+        steps.clear()
+        sys.settrace(watch)
+        try:
+            TARGETS[name].run(one)
+        finally:
+            sys.settrace(None)
+        if steps - seen:
+            seen |= steps
+            kept.append(one)
+    return kept
+
+
+def main(name: str, folder: Path) -> None:
+    """Keep what is kept already, and of a folder what reaches more."""
+    found = [path.read_bytes() for path in sorted(folder.iterdir())]
+    kept = smallest(name, [*read(name), *(one for one in found if len(one) <= LONGEST)])
+    coding = "latin-1" if name == "messages" else "utf-8"
+    lines = [json.dumps(one.decode(coding, "surrogatepass")) for one in kept]
     (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="ascii")
+    print(f"{name}: {len(kept)} of {len(found)} inputs kept, {sum(map(len, kept))} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -258,7 +258,7 @@ def _run(data: bytes) -> bool:
     if report.KIND in ("generalization", "law", "sensitivity", "guesses"):
         for other in {True, False, None} - {content["holds"]}:
             assert checker.check(sealed(content | {"holds": other})).finding in ("wrong", "refused")
-    if isinstance(report, Certificate):
+    if isinstance(report, Certificate) and crc32(data) % 8 == 0:
         assert report.to_coq().isascii()
     return True
 

@@ -59,6 +59,7 @@ USES = 12
 
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal, and exact masses may need them."""
+_BLOCK = 10**BLOCK_DIGITS
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)E(0|-?[1-9][0-9]*)|-?Infinity|NaN", re.ASCII)
 _DECIMAL_NAN = Decimal("NaN")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -152,8 +153,8 @@ def fraction_text(value: Fraction) -> str:
 
 def _digits(number: int) -> str:
     blocks: list[str] = []
-    while number >= 10**BLOCK_DIGITS:
-        number, last = divmod(number, 10**BLOCK_DIGITS)
+    while number >= _BLOCK:
+        number, last = divmod(number, _BLOCK)
         blocks.append(f"{last:0{BLOCK_DIGITS}d}")
     return "".join([str(number), *reversed(blocks)])
 
