@@ -567,6 +567,33 @@ def test_a_sample_has_its_form() -> None:
 # With what the report is about -------------------------------------------------------------------------------
 
 
+def spelled_anew(content: Any) -> Iterator[Any]:
+    """The report with one list somewhere in another order, or with an entry twice."""
+    nodes = [content]
+    for node in nodes:
+        nodes += [
+            part for part in (node.values() if isinstance(node, dict) else node) if isinstance(part, (dict, list))
+        ]
+        if isinstance(node, list) and node:
+            whole = list(node)
+            for other in (whole[::-1], [*whole, whole[-1]], [whole[0], *whole]):
+                if other != whole:
+                    node[:] = other
+                    yield content
+            node[:] = whole
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_what_is_read_has_one_spelling(kind: str) -> None:
+    """A report that is loaded says what its text says: no other spelling of it is read, and then taken for a change."""
+    for changed in spelled_anew(json.loads(MAKERS[kind]().to_json())):
+        try:
+            report = Report.from_json(json.dumps(sealed(changed)))
+        except ValueError:
+            continue
+        assert report.verify().problems[:1] != ("the report was changed after it was loaded",)
+
+
 def test_generalization_is_established_from_the_mechanism() -> None:
     multisets = SymmetricAlgorithm(SHARE.outputs, SHARE.pmf)
     for name, mechanism, refuted in (

@@ -85,6 +85,13 @@ def row(*of: Codec) -> Codec:
     return Codec(lambda members: [codec.write(member) for codec, member in zip(of, members, strict=True)], read)
 
 
+def named(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A dict of names and values; no name may be there twice, as one of the two would be lost."""
+    found = dict(pairs)
+    values.need(len(found) == len(pairs), f"{list(found)!r:.60} are names of which one is there twice")
+    return found
+
+
 def one_of(*accepted: str) -> Codec:
     """One of some words."""
 
