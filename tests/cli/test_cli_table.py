@@ -301,6 +301,17 @@ def test_kinds_of_keys_that_are_none(ask: Ask, kind: Any) -> None:
     assert "schema.json: 'town': kind must be" in err
 
 
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * 10_000, "x = " + "9" * 5000, "x = {}", "x.type = []", "\0", "x.type = 'key'"]
+)
+def test_schemas_in_toml_that_nobody_writes(ask: Ask, text: str) -> None:
+    pytest.importorskip("tomllib")
+    Path("schema.toml").write_text(text)
+    code, out, err = ask("n=count_users", "--schema", "schema.toml")
+    assert (code, out) == (2, "")
+    assert "schema.toml" in err
+
+
 def test_words_that_are_no_question(ask: Ask) -> None:
     for words, message in (
         ([], "nothing is asked for"),

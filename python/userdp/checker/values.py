@@ -168,8 +168,9 @@ def _natural(digits: str) -> int:
 
 
 def hex_float(text: Any) -> float:
-    """The float that float.hex() writes so; zero without a sign."""
+    """The float that float.hex() writes so; zero without a sign, and no NaN."""
     value = _signed_float(text)
+    need(not math.isnan(value), "nan is no number, which every float of a report is")
     need(text != "-0x0.0p+0", "-0x0.0p+0 is another way to write 0x0.0p+0")
     return value
 

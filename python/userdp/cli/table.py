@@ -217,7 +217,9 @@ def read_schema(path: Path) -> Any:
             raise UsageError(f"{path}: .toml files need Python 3.11; write the schema as .json") from None
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except RecursionError:
+            raise UsageError(f"{path} is not TOML that can be read") from None
+        except ValueError as error:  # also an integer of more digits than Python reads
             raise UsageError(f"{path}: {error}") from None
     else:
         try:
