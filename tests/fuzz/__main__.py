@@ -9,6 +9,7 @@ import time
 import traceback
 from collections import Counter
 from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,6 +34,9 @@ def main(name: str, runs: int, folder: Path) -> None:
     watched = {f"userdp.{module}" for module in MODULES[name].split()}  # all of the package takes several times as long
     with atheris.instrument_imports(include=["userdp"], exclude=sorted(every - watched)):
         from fuzz.corpus import TARGETS, read
+
+        for module in sorted(watched):  # also those that are loaded when they are first used
+            import_module(module)
 
     target, kept = TARGETS[name], folder / name
     (kept / "corpus").mkdir(parents=True, exist_ok=True)

@@ -568,12 +568,16 @@ def test_a_sample_has_its_form() -> None:
 
 
 def spelled_anew(content: Any) -> Iterator[Any]:
-    """The report with one list somewhere in another order, or with an entry twice."""
+    """The report with one list in another order or with an entry twice, or with a float that equals nothing."""
     nodes = [content]
     for node in nodes:
-        nodes += [
-            part for part in (node.values() if isinstance(node, dict) else node) if isinstance(part, (dict, list))
-        ]
+        for key, part in list(node.items() if isinstance(node, dict) else enumerate(node)):
+            if isinstance(part, (dict, list)):
+                nodes.append(part)
+            elif isinstance(part, str) and part.startswith("0x"):
+                node[key] = "nan"
+                yield content
+                node[key] = part
         if isinstance(node, list) and node:
             whole = list(node)
             for other in (whole[::-1], [*whole, whole[-1]], [whole[0], *whole]):
