@@ -91,7 +91,7 @@ def main(name: str, runs: int, folder: Path) -> None:
         return data[:size]
 
     options = [
-        "-max_len=12000",
+        "-max_len=4000",
         "-len_control=0",
         "-mutate_depth=1",
         f"-runs={runs}",

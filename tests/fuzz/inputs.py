@@ -414,5 +414,5 @@ def alter_schemas(data: bytes, source: random.Random) -> bytes:
                 ([], ["(", words[place], ")"], [words[place]] * 2, [other, words[place]])
             )
         else:
-            words[place:place] = [source.choice((*ALIKE[2], "(", "-", "[", "x["))] * 2000
-    return data[:1] + as_bytes(" ".join(words)[:9000])
+            words[place:place] = [source.choice((*ALIKE[2], "(", "-", "[", "x["))] * 300
+    return data[:1] + as_bytes(" ".join(words)[:1500])
