@@ -84,7 +84,7 @@ def main(name: str, runs: int, folder: Path) -> None:
     def altered(data: bytes, size: int, seed: int) -> bytes:
         source, base = random.Random(seed), data
         for _ in range(20):
-            if source.random() < 0.5:
+            if source.random() < 0.7:
                 base = source.choice(accepted)
             with suppress(ArithmeticError, LookupError, TypeError, ValueError, RecursionError):  # of no JSON any more
                 return target.alter(base, source)[:size]
