@@ -140,11 +140,12 @@ fuzz: ## run the tokenizer and the grammars of numbers, times and texts on 10^7 
 	$(FUZZ)/cells -runs=$(FUZZ_RUNS) -max_len=48 -timeout=10 -artifact_prefix=target/fuzz/ target/fuzz/corpus/cells
 	PYTHONPATH=tests $(PY) -m support.reading_corpus target/fuzz/corpus/cells
 
-# Atheris is no dependency: pip install atheris, into an environment that has what tests need.
+# Atheris is no dependency: pip install atheris, into the environment of the tests or as PY=... into another one.
 FUZZED ?= messages schemas ledgers certificates reports
 
-fuzz-parsers: ## run what reads reports, certificates, messages, ledgers and schemas on FUZZ_RUNS inputs each; needs atheris
-	$(foreach name,$(FUZZED),PYTHONPATH=tests $(PY) -W ignore -m fuzz $(name) $(FUZZ_RUNS) target/fuzz &&) true
+fuzz-parsers: FUZZ_RUNS = 2000000
+fuzz-parsers: ## run what reads reports, certificates, messages, ledgers and schemas on altered ones, so many of each; needs atheris
+	for name in $(FUZZED); do PYTHONPATH=tests $(PY) -W ignore -m fuzz $$name $(FUZZ_RUNS) target/fuzz/parsers || exit 1; done
 
 # --- what is published: one wheel for all Pythons from 3.10 on, and the sources
 

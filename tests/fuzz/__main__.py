@@ -45,7 +45,7 @@ def main(name: str, runs: int, folder: Path) -> None:
     for place, seed in enumerate(seeds):
         (kept / "corpus" / f"seed-{place}").write_bytes(seed)
     found: Counter[str] = Counter()
-    accepted = list(seeds)
+    accepted = [seed for seed in seeds if target.run(seed)]
     done, past, slowest, began = 0, 0, 0.0, time.monotonic()
 
     def once(data: bytes) -> None:
@@ -57,7 +57,7 @@ def main(name: str, runs: int, folder: Path) -> None:
                 if len(accepted) < MOST:
                     accepted.append(data)
                 elif past % 16 == 0:
-                    accepted[len(seeds) + past // 16 % (MOST - len(seeds))] = data
+                    accepted[past // 16 % MOST] = data
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # also the panics of the core

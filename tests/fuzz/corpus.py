@@ -47,10 +47,10 @@ def read(name: str) -> list[bytes]:
     return [json.loads(line).encode("utf-8" if name != "messages" else "latin-1", "surrogatepass") for line in lines]
 
 
-def smallest(name: str, found: list[bytes]) -> list[bytes]:
-    """Of some inputs those that together reach as many pairs of lines one after the other, the shortest ones first."""
+def smallest(name: str, kept: list[bytes], found: list[bytes]) -> list[bytes]:
+    """What is kept, and of others those that reach more pairs of lines one after the other, the shortest ones first."""
     files = {str(ROOT / f"{module.replace('.', '/')}.py") for module in MODULES[name].split()}
-    seen, kept, steps = set[tuple[str, int, int]](), list[bytes](), set[tuple[str, int, int]]()
+    seen, steps, more = set[tuple[str, int, int]](), set[tuple[str, int, int]](), list[bytes]()
 
     def watch(frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code.co_filename not in files:
@@ -65,7 +65,7 @@ def smallest(name: str, found: list[bytes]) -> list[bytes]:
 
         return line
 
-    for one in sorted(found, key=len):
+    for one in [*kept, *sorted(found, key=len)]:
         steps.clear()
         sys.settrace(watch)
         try:
@@ -74,14 +74,14 @@ def smallest(name: str, found: list[bytes]) -> list[bytes]:
             sys.settrace(None)
         if steps - seen:
             seen |= steps
-            kept.append(one)
-    return kept
+            more += [] if one in kept else [one]
+    return [*kept, *more]
 
 
 def main(name: str, folder: Path) -> None:
     """Keep what is kept already, and of a folder what reaches more."""
     found = [path.read_bytes() for path in sorted(folder.iterdir())]
-    kept = smallest(name, [*read(name), *(one for one in found if len(one) <= LONGEST)])
+    kept = smallest(name, read(name), [one for one in found if len(one) <= LONGEST])
     coding = "latin-1" if name == "messages" else "utf-8"
     lines = [json.dumps(one.decode(coding, "surrogatepass")) for one in kept]
     (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="ascii")

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,9 +16,14 @@ from fuzz.corpus import TARGETS, read
 CHANGED = 600
 
 
+@cache
+def accepted(name: str) -> list[bytes]:
+    return [one for one in read(name) if TARGETS[name].run(one)]
+
+
 def inputs(name: str) -> Iterator[bytes]:
-    """Changes of kept inputs, the same ones in every run."""
-    source, kept = random.Random(name), read(name)
+    """Changes of kept inputs that are accepted, the same ones in every run."""
+    source, kept = random.Random(name), accepted(name)
     while True:
         try:
             yield TARGETS[name].alter(source.choice(kept), source)
@@ -28,9 +34,7 @@ def inputs(name: str) -> Iterator[bytes]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", TARGETS)
 def test_kept_inputs(name: str) -> None:
-    kept = read(name)
-    assert len(kept) >= 10
-    assert 10 * sum(map(TARGETS[name].run, kept)) >= 3 * len(kept)
+    assert len(accepted(name)) >= 8
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -60,6 +64,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, place, answer = FAULTS[fault]
+    accepted(name)
     monkeypatch.setattr(place, lambda *_: answer)
 
     def noticed(data: bytes) -> bool:
