@@ -80,6 +80,8 @@ def main(name: str, runs: int, folder: Path) -> None:
             line = {"runs": done, "past": round(past / done, 3), "slowest": round(slowest, 2), "rate": round(rate)}
             print(json.dumps(line | {"found": found}), flush=True)
             (kept / "numbers.json").write_text(json.dumps(line | {"found": found}))
+        if done == runs and found:
+            raise AssertionError(f"{len(found)} kinds of defects, in {kept / 'found'}")
 
     def altered(data: bytes, size: int, seed: int) -> bytes:
         source, base = random.Random(seed), data
