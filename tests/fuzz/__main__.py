@@ -58,7 +58,7 @@ def main(name: str, runs: int, folder: Path) -> None:
                     accepted.append(data)
                 elif past % 16 == 0:
                     accepted[past // 16 % MOST] = data
-        except (KeyboardInterrupt, SystemExit):
+        except KeyboardInterrupt:
             raise
         except BaseException as error:  # also the panics of the core
             places = traceback.extract_tb(error.__traceback__)[-3:]
