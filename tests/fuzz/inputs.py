@@ -115,7 +115,7 @@ def run_messages(data: bytes) -> bool:
 
 def _loud(text: str) -> bool:
     """Whether there would be much noise: up to 2^20 values of it are computed by design, which takes seconds."""
-    with suppress(ArithmeticError, LookupError, TypeError, ValueError):
+    with suppress(ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         r, p = (F(json.loads(text)[name]) for name in "rp")
         return not 0 <= r * p / (1 - p) < 3000
     return False
