@@ -18,7 +18,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest reading sweep stubtest evidence constant-time \
-	constant-time-leaks constant-time-welch architecture mutation fuzz packages packages-test bench bench-compare clean build-demo
+	constant-time-leaks constant-time-welch architecture mutation fuzz fuzz-parsers packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,6 +139,13 @@ fuzz: ## run the tokenizer and the grammars of numbers, times and texts on 10^7 
 	$(FUZZ)/rows -runs=$(FUZZ_RUNS) -max_len=96 -timeout=10 -artifact_prefix=target/fuzz/ target/fuzz/corpus/rows
 	$(FUZZ)/cells -runs=$(FUZZ_RUNS) -max_len=48 -timeout=10 -artifact_prefix=target/fuzz/ target/fuzz/corpus/cells
 	PYTHONPATH=tests $(PY) -m support.reading_corpus target/fuzz/corpus/cells
+
+# Atheris is no dependency: pip install atheris, into the environment of the tests or as PY=... into another one.
+FUZZED ?= messages schemas ledgers certificates reports
+
+fuzz-parsers: FUZZ_RUNS = 2000000
+fuzz-parsers: ## run what reads reports, certificates, messages, ledgers and schemas on altered ones, so many of each; needs atheris
+	for name in $(FUZZED); do PYTHONPATH=tests $(PY) -W ignore -m fuzz $$name $(FUZZ_RUNS) target/fuzz/parsers || exit 1; done
 
 # --- what is published: one wheel for all Pythons from 3.10 on, and the sources
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from userdp.audit import audit_estimator, audit_sampler_law, audit_sensitivity, 
 from userdp.checker.values import canonical_digest
 from userdp.cli import main
 from userdp.exact.encoding import encode
-from userdp.exact.numbers import parse_level
+from userdp.exact.numbers import PrivacyLevel, parse_level
 from userdp.report.guesses import Guesses, GuessReport
 from userdp.testing import assert_user_private, check_user_level_learner
 
@@ -275,3 +276,27 @@ def test_a_constant_is_said_in_the_first_sentence() -> None:
     )
     assert undecided.holds is None
     assert "one constant on these tables" in undecided.summary()
+
+
+def test_an_estimate_just_above_the_claim_is_doubtful() -> None:
+    """A claim that is below the estimate by less than any float can say."""
+    ratio = Fraction(7, 5)
+    counts = Guesses(alpha=Fraction(1, 20), right=60, wrong=30, none=0, epsilon=PrivacyLevel(ratio, Fraction(0)))
+    for claim, doubtful in ((ratio - Fraction(1, 2**80), True), (ratio, False), (ratio + Fraction(1, 2**80), False)):
+        report = GuessReport(
+            mechanism="m",
+            access="samples",
+            neighbors="replace",
+            test="anytime",
+            epsilon_level=PrivacyLevel(claim, Fraction(0)),
+            delta=Fraction(0),
+            canaries=0,
+            sides=1,
+            runs=100,
+            raised=0,
+            holds=None,
+            verdict=replace(counts, alpha=Fraction(1, 10**9), epsilon=PrivacyLevel(Fraction(1), Fraction(0))),
+            estimate=counts,
+            about="the output",
+        )
+        assert report.doubtful is doubtful

@@ -260,6 +260,58 @@ def test_a_category_of_a_number_and_the_same_text(ask: Ask) -> None:
     near(counts(ask, "--group-by", "size", "--keys", "sizes.json"), {(3,): 0, ("m",): 300})
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "3 in [1, 2]",
+        "1.5 not in [1]",
+        "[] in ['a']",
+        "3 in {[]}",
+        "not " * 2000 + "member",
+        "not " * 400 + "member",
+        "member" + "[0]" * 2500,
+        "year < " + "-" * 5000 + "1",
+        "(" * 150 + "member" + ")" * 150 + " and not" * 60 + " member",
+        "year in " + "[" * 90 + "]" * 90,
+    ],
+    ids=lambda where: where[:20],
+)
+def test_conditions_that_no_person_writes(ask: Ask, where: str) -> None:
+    code, out, err = ask("--where", where, "n=count_users", "--plan")
+    assert (code, out == "") in ((0, False), (2, True))
+    assert code == 0 or err.startswith("userdp: error: --where")
+    code, out, err = ask("--plan", f"n=quantile(paid, {where})")
+    assert (code, out) == (2, "")
+    assert len(err) < 20_000
+
+
+def test_a_constant_may_be_asked_for(ask: Ask) -> None:
+    """`3 in [...]` is a condition as `1 < 2` is one, the same for all rows."""
+    for where, expected in (("3 in [1, 3]", 600), ("3 not in [1, 3]", 0)):
+        code, out, _ = ask("--where", where, "--json", "n=count_users")
+        assert code == 0
+        assert abs(json.loads(out)["columns"]["n"][0] - expected) <= 5
+
+
+@pytest.mark.parametrize("kind", [[], {}, [["str"]], 3, None, "text"])
+def test_kinds_of_keys_that_are_none(ask: Ask, kind: Any) -> None:
+    Path("schema.json").write_text(json.dumps({"town": {"type": "key", "kind": kind}}))
+    code, out, err = ask("n=count_users")
+    assert (code, out) == (2, "")
+    assert "schema.json: 'town': kind must be" in err
+
+
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * 10_000, "x = " + "9" * 5000, "x = {}", "x.type = []", "\0", "x.type = 'key'"]
+)
+def test_schemas_in_toml_that_nobody_writes(ask: Ask, text: str) -> None:
+    pytest.importorskip("tomllib")
+    Path("schema.toml").write_text(text)
+    code, out, err = ask("n=count_users", "--schema", "schema.toml")
+    assert (code, out) == (2, "")
+    assert "schema.toml" in err
+
+
 def test_words_that_are_no_question(ask: Ask) -> None:
     for words, message in (
         ([], "nothing is asked for"),

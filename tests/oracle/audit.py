@@ -73,7 +73,7 @@ def seal(report: dict[str, Any]) -> dict[str, Any]:
     return content | {"digest": "sha256:" + hashlib.sha256(text.encode()).hexdigest()}
 
 
-def _population(
+def population(
     kind: str, neighbors: str, engine: str, structure: dict[str, Any]
 ) -> tuple[list[tuple[Any, ...]], set[tuple[int, int]], int]:
     """Return a labeled dataset for each rank, the pairs of ranks, and how many pairs count."""
@@ -137,7 +137,7 @@ def audit(
     mechanism: str = "mechanism",
 ) -> dict[str, Any]:
     """Audit by brute force and return the report."""
-    datasets, pairs, counted = _population(kind, neighbors, engine, structure)
+    datasets, pairs, counted = population(kind, neighbors, engine, structure)
     distributions = [tuple(Fraction(mass) for mass in pmf(x)) for x in datasets]
     pmfs = list(dict.fromkeys(distributions))
     pmf_of = [pmfs.index(distribution) for distribution in distributions]

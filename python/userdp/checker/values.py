@@ -59,6 +59,7 @@ USES = 12
 
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal, and exact masses may need them."""
+_BLOCK = 10**BLOCK_DIGITS
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)E(0|-?[1-9][0-9]*)|-?Infinity|NaN", re.ASCII)
 _DECIMAL_NAN = Decimal("NaN")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -159,8 +160,8 @@ def fraction_text(value: Fraction) -> str:
 
 def _digits(number: int) -> str:
     blocks: list[str] = []
-    while number >= 10**BLOCK_DIGITS:
-        number, last = divmod(number, 10**BLOCK_DIGITS)
+    while number >= _BLOCK:
+        number, last = divmod(number, _BLOCK)
         blocks.append(f"{last:0{BLOCK_DIGITS}d}")
     return "".join([str(number), *reversed(blocks)])
 
@@ -174,8 +175,9 @@ def _natural(digits: str) -> int:
 
 
 def hex_float(text: Any) -> float:
-    """The float that float.hex() writes so; zero without a sign."""
+    """The float that float.hex() writes so; zero without a sign, and no NaN."""
     value = _signed_float(text)
+    need(not math.isnan(value), "nan is no number, which every float of a report is")
     need(text != "-0x0.0p+0", "-0x0.0p+0 is another way to write 0x0.0p+0")
     return value
 

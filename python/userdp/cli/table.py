@@ -16,6 +16,8 @@ from userdp.exact.numbers import parse_delta
 
 MOST_TEXT = 10_000
 """Characters of a question on the command line."""
+MOST_DEPTH = 50
+"""Of its parts in parts."""
 KINDS = ("number", "integer", "boolean", "category", "key", "timestamp")
 AGGREGATES = ("count_users", "count_rows", "sum", "mean", "quantile", "histogram", "cdf")
 COMPARISONS = {ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__"}
@@ -215,7 +217,9 @@ def read_schema(path: Path) -> Any:
             raise UsageError(f"{path}: .toml files need Python 3.11; write the schema as .json") from None
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except RecursionError:
+            raise UsageError(f"{path} is not TOML that can be read") from None
+        except ValueError as error:  # also an integer of more digits than Python reads
             raise UsageError(f"{path}: {error}") from None
     else:
         try:
@@ -233,8 +237,8 @@ def read_schema(path: Path) -> Any:
         kind = given.pop("type", None)
         if kind not in KINDS:
             raise UsageError(f"{path}: the type of {name!r} must be {', '.join(KINDS)}; got {kind!r}")
-        if kind == "key" and given.get("kind") in types:
-            given["kind"] = types[given["kind"]]
+        if kind == "key" and isinstance(given.get("kind"), str):
+            given["kind"] = types.get(given["kind"], given["kind"])
         if kind == "timestamp":
             given |= {name: _time(given[name], path) for name in ("low", "high", "default") if name in given}
         try:
@@ -261,13 +265,19 @@ def _time(value: Any, path: Path) -> Any:
 
 
 def parsed(text: str, what: str) -> ast.expr:
-    """An expression of Python, of which nothing is run."""
+    """An expression of Python, of which nothing is run, and that is not too deep for whoever walks it."""
     if len(text) > MOST_TEXT:
         raise UsageError(f"{what} has more than {MOST_TEXT} characters")
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(f"{what} cannot be read: {text!r}") from None
+    level: list[ast.AST] = [tree]
+    for _ in range(MOST_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise UsageError(f"{what} is nested over {MOST_DEPTH} deep")
+    return tree
 
 
 def aggregate(text: str) -> tuple[str, Any]:
@@ -296,7 +306,7 @@ def _argument(node: ast.expr) -> Any:
         return node.id  # a column
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (TypeError, ValueError):
         raise UsageError(
             f"{ast.unparse(node)!r}: the arguments are columns, numbers, texts and lists of them"
         ) from None
@@ -340,15 +350,16 @@ def _condition(node: ast.expr) -> Any:
 
 
 def _comparison(left: ast.expr, operation: ast.cmpop, right: ast.expr) -> Any:
+    from userdp.tables import Expression, lit
+
+    first = _operand(left)
+    first = first if isinstance(first, Expression) else lit(first)
     if isinstance(operation, (ast.In, ast.NotIn)):
-        inside = _operand(left).is_in(ast.literal_eval(right))
+        inside = first.is_in(ast.literal_eval(right))
         return ~inside if isinstance(operation, ast.NotIn) else inside
     if type(operation) not in COMPARISONS:
         raise ValueError("comparisons are == != < <= > >= and in")
-    from userdp.tables import Expression, lit
-
-    first, second = _operand(left), _operand(right)
-    return getattr(first if isinstance(first, Expression) else lit(first), COMPARISONS[type(operation)])(second)
+    return getattr(first, COMPARISONS[type(operation)])(_operand(right))
 
 
 def _operand(node: ast.expr) -> Any:

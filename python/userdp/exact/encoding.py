@@ -27,6 +27,7 @@ import numpy as np
 
 BLOCK_DIGITS = 4000
 """Python refuses to read and write longer integers in decimal."""
+_BLOCK = 10**BLOCK_DIGITS
 ACCEPTED = (
     "None, bools, ints, floats, texts, bytes, Fractions, Decimals, dates, times without a zone, UUIDs, NumPy's bools, "
     "numbers and texts, and tuples, lists, frozensets and arrays of these"
@@ -286,8 +287,7 @@ def fraction_text(value: Fraction) -> str:
 def _digits(number: int) -> str:
     # In blocks, because str() refuses very long integers and exact masses may be that long.
     blocks: list[str] = []
-    block = 10**BLOCK_DIGITS
-    while number >= block:
-        number, last = divmod(number, block)
+    while number >= _BLOCK:
+        number, last = divmod(number, _BLOCK)
         blocks.append(f"{last:0{BLOCK_DIGITS}d}")
     return "".join([str(number), *reversed(blocks)])

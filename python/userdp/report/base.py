@@ -85,6 +85,13 @@ def row(*of: Codec) -> Codec:
     return Codec(lambda members: [codec.write(member) for codec, member in zip(of, members, strict=True)], read)
 
 
+def named(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A dict of names and values; no name may be there twice, as one of the two would be lost."""
+    found = dict(pairs)
+    values.need(len(found) == len(pairs), f"{list(found)!r:.60} are names of which one is there twice")
+    return found
+
+
 def one_of(*accepted: str) -> Codec:
     """One of some words."""
 
@@ -115,10 +122,16 @@ BOUNDS = Codec(
     lambda code: Bounds(*row(FLOAT, FLOAT).read(code)),
 )
 LEVEL = members(_level, ratio=FRACTION, exponent=FRACTION)
-OUTPUT_SET = Codec(
-    lambda outputs: sorted(map(encode, outputs), key=values.text_of),
-    lambda codes: frozenset(many(VALUE).read(codes)),
-)
+
+
+def _output_set(codes: Any) -> frozenset[Any]:
+    found = frozenset(many(VALUE).read(codes))
+    texts = list(map(values.text_of, codes))
+    values.need(texts == sorted(set(texts)), f"{codes!r:.60} is no set of outputs, each once and in order")
+    return found
+
+
+OUTPUT_SET = Codec(lambda outputs: sorted(map(encode, outputs), key=values.text_of), _output_set)
 """A frozenset of outputs, in the order of their codes."""
 
 

@@ -24,6 +24,7 @@ from userdp.report.base import (
     Report,
     many,
     members,
+    named,
     one_of,
     optional,
     row,
@@ -211,7 +212,7 @@ _PREDICTION = members(
 )
 _SIZES = Codec(
     lambda sizes: [[name, VALUE.write(value)] for name, value in sizes.items()],
-    lambda code: ReadOnly(dict(many(row(TEXT, VALUE)).read(code))),
+    lambda code: ReadOnly(named(many(row(TEXT, VALUE)).read(code))),
 )
 
 

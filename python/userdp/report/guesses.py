@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
+from userdp.checker.divergences import Level
 from userdp.checker.guesses import refuted_by
 from userdp.display import Fact, Section
 from userdp.display.numbers import bounded, level_text, number_text, plural
-from userdp.exact.epsilon import at_most
 from userdp.exact.numbers import PrivacyLevel
 from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, TEXT, Codec, Report, members, one_of, optional
 
@@ -136,7 +136,9 @@ class GuessReport(Report):
     @property
     def doubtful(self) -> bool:
         """Whether the claim is refuted at the error of the estimate, and not at that of the verdict."""
-        return self.holds is None and not at_most(self.estimate.epsilon, self.epsilon_level)
+        claim, found = self.epsilon_level, self.estimate.epsilon  # which is the logarithm of a fraction
+        cap = found.ratio.numerator.bit_length() + 2
+        return self.holds is None and Level(claim.ratio, claim.exponent, cap).sign(found.ratio, Fraction(1)) > 0
 
     def __bool__(self) -> bool:
         if self.holds is None:

@@ -27,7 +27,21 @@ from userdp.display import Fact, Section
 from userdp.display.numbers import as_float, bounded, in_digits, number_text, plural
 from userdp.exact.encoding import decode, encode, fraction_text, printable
 from userdp.exact.numbers import short_repr
-from userdp.report.base import COUNT, FLAG, FRACTION, TEXT, VALUE, Codec, Report, many, members, one_of, optional, row
+from userdp.report.base import (
+    COUNT,
+    FLAG,
+    FRACTION,
+    TEXT,
+    VALUE,
+    Codec,
+    Report,
+    many,
+    members,
+    named,
+    one_of,
+    optional,
+    row,
+)
 
 NORM_NAMES = {"l0": "L0", "l1": "L1", "l2_squared": "L2 squared", "linf": "L-infinity"}
 
@@ -57,7 +71,7 @@ _ENTRY = Codec(
 def _read_output(
     form: str, entries: tuple[tuple[Hashable, Entry], ...], looks: tuple[tuple[Hashable, str], ...]
 ) -> Output:
-    return Output(form, dict(entries), looks)
+    return Output(form, named(entries), looks)
 
 
 _OUTPUT = Codec(
