@@ -162,6 +162,24 @@ def test_missing_keys_of_nested_mappings_are_zero() -> None:
     asked: dict[str, Any] = {"schema": {"town": TOWNS, "kind": KINDS}, "user": "who", "l1": 2, "missing": 0}
     report = audit_sensitivity(counts, **asked, max_users=2, max_rows=1, processes=0, compare="values")
     assert report.holds is True  # and by form it is not: a Counter has the order of the rows
+    assert (
+        report.verify().finding == report.verify(counts).finding.replace("spot-checked", "consistent") == "consistent"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "change"),
+    [
+        ({"a": {"x": 1}, "b": {}}, {"a": {}, "b": {}}, 1),
+        ({"a": {"empty": 5, "x": 2}}, {"a": {}}, 7),
+        ({"a": {"x": 1}}, {}, 1),
+        ({"a": {}}, {}, 0),
+    ],
+)
+def test_what_is_not_there_is_zero_at_every_depth(one: Any, other: Any, change: int) -> None:
+    sides = output_of(one), output_of(other)
+    assert change_between(*sides, missing_is_zero=True, compare="values").l1 == change
+    assert change_between(*sides[::-1], missing_is_zero=True, compare="values").l1 == change
 
 
 def test_the_cure_is_not_what_was_done() -> None:

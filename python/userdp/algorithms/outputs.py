@@ -121,7 +121,9 @@ def change_between(one: Output, other: Output, *, missing_is_zero: bool = False,
     steps: list[Any] = []
     for key in keys:
         a, b = first.get(key, 0), second.get(key, 0)
-        if a != b and not (keys is not first and EMPTY in (a, b)):  # nothing is there on either side
+        if keys is not first:  # what is not there is 0, and so is a part without entries
+            a, b = (0 if entry == EMPTY else entry for entry in (a, b))
+        if a != b:
             if isinstance(a, str) or isinstance(b, str):
                 return INFINITE
             steps.append(abs(a - b))

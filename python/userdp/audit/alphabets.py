@@ -9,6 +9,9 @@ from __future__ import annotations
 import contextlib
 import datetime
 import dis
+import heapq
+import inspect
+import itertools
 import json
 import math
 import re
@@ -259,10 +262,11 @@ def _walk(thing: Any, depth: int, seen: set[int], listed: list[Any]) -> Iterator
     seen.add(id(thing))
     if isinstance(thing, (list, tuple, set, frozenset, dict)):
         # A set of texts has another order in each process.
-        members = sorted(thing, key=repr) if isinstance(thing, (set, frozenset)) else list(thing)
-        if isinstance(thing, dict):
-            members += list(thing.values())
-        for member in members[:MOST_CONSTANTS]:
+        some = itertools.islice(
+            itertools.chain(thing, thing.values() if isinstance(thing, dict) else ()), MOST_CONSTANTS
+        )
+        is_set = isinstance(thing, (set, frozenset))
+        for member in heapq.nsmallest(MOST_CONSTANTS, thing, key=repr) if is_set else some:
             listed += _walk(member, depth, seen, listed)
     elif isinstance(thing, types.CodeType):
         yield from _of_code(thing, depth, seen, listed)
@@ -327,7 +331,7 @@ def _of_function(function: types.FunctionType, depth: int, seen: set[int], liste
             yield from _of_plan(called)
         elif isinstance(called, (type, types.ModuleType)) and _is_own(called):
             for inside in names:
-                yield from _walk(getattr(called, inside, None), depth - 1, seen, listed)
+                yield from _walk(inspect.getattr_static(called, inside, None), depth - 1, seen, listed)
 
 
 def _all_names(code: types.CodeType) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from userdp.algorithms.outputs import (
+    EMPTY,
     RAISES,
     Change,
     Output,
@@ -109,7 +110,7 @@ class Runner:
             self.outputs.append(output)
             if output.form != RAISES:
                 self.answered = True
-                self.says_something |= any(entry != "nothing" for entry in output.entries.values())
+                self.says_something |= any(entry not in ("nothing", EMPTY) for entry in output.entries.values())
         return number
 
     def _made(self, entries: Entries) -> Any:

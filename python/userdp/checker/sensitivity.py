@@ -27,6 +27,8 @@ MOST_USERS = 64
 MOST_COUNTED_ROWS = 64
 """Users, and rows in all, of tables that are counted again."""
 KEYED = ("mapping", "set", "frame")
+EMPTY = "other an empty part"
+"""An entry that is 0 where what is not there is."""
 _WITNESS = {"first", "second", "user", "first_output", "second_output", "change"}
 
 
@@ -294,8 +296,12 @@ def _change(
     (form, first), (second_form, second) = one, other
     if form != second_form or form == "raises":
         return [Fraction(0)] * 4 if one == other else infinite
-    if first.keys() != second.keys() and not (missing_is_zero and form in KEYED):
-        return infinite
+    if first.keys() != second.keys():
+        if not (missing_is_zero and form in KEYED):
+            return infinite
+        first, second = (
+            {key: Fraction(0) if entry == EMPTY else entry for key, entry in side.items()} for side in (first, second)
+        )
     steps: list[Fraction] = []
     for key in {*first, *second}:
         a, b = first.get(key, Fraction(0)), second.get(key, Fraction(0))

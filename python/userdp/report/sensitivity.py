@@ -508,7 +508,11 @@ class SensitivityReport(Report):
         if self.would_finish is None:
             return " Fewer columns, or few values in alphabets, would."
         users, rows, total, letters = self.would_finish
-        sizes = f"max_users={users}, max_rows={rows}, total_rows={total}" if self.user else f"total_rows={total}"
+        sizes = (
+            f"max_users={users}, max_rows={rows}, total_rows={total}"
+            if self.user is not None
+            else f"total_rows={total}"
+        )
         return f" So would {sizes}, letters={letters} in this time, or alphabets of the values that matter."
 
     def _plain(self) -> TableMaker:
