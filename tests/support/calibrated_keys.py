@@ -23,10 +23,12 @@ Setting = tuple[str, str, str, int, str, str]
 
 def settings() -> Iterator[Setting]:
     """All of them, in one order."""
-    epsilons, relations = ("1/10", "1/2", "1", "ln(3)", "8"), ("add-remove", "replace")
-    for epsilon, delta, keys, relation in itertools.product(
-        epsilons, ("1e-3", "1e-5", "1e-9"), (1, 2, 5, 16), relations
-    ):
+    epsilons, deltas, relations = (
+        ("1/10", "1/2", "1", "ln(3)", "8"),
+        ("1e-3", "1e-5", "1e-9"),
+        ("add-remove", "replace"),
+    )
+    for epsilon, delta, keys, relation in itertools.product(epsilons, deltas, (1, 2, 5, 16), relations):
         yield "histogram", epsilon, delta, keys, relation, "auto"
     for epsilon, keys, relation, method in itertools.product(epsilons, (64,), relations, ("laplace", "gaussian")):
         yield "histogram", epsilon, "1e-6", keys, relation, method
