@@ -65,7 +65,7 @@ class Multiplier:
         terms = len(x.finite) + len(y.finite) - 1
         digits = terms * self.width
         work.afford(_COMPILED or terms <= MOST_PLAIN, f"over {MOST_PLAIN} terms need Python's compiled decimal module")
-        need(
+        work.afford(
             digits <= MOST_DIGITS,
             f"a product has {terms} terms, too many to be checked; a coarser resolution has fewer",
         )

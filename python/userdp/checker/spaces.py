@@ -436,10 +436,8 @@ def space_of(question: Mapping[str, Any], held: int | None = None) -> Space:
     need(neighbors in allowed, f"unknown neighbors {neighbors!r} for {kind}")
     chosen: Callable[..., Space] = _Listed if kind in ("pair", "dataset") else engines[engine]
     space = chosen(question, question["structure"], held)
-    need(
-        space.datasets <= (values.MAX_DATASETS if held is None else held),
-        "more datasets than the report holds pmfs for" if held is not None else "too many datasets to check",
-    )
+    need(held is None or space.datasets <= held, "more datasets than the report holds pmfs for")
+    work.afford(space.datasets <= values.MAX_DATASETS, "too many datasets to check")
     work.afford(space.pairs <= values.MAX_PAIRS, "too many pairs of neighbors to check")
     return space
 
