@@ -113,6 +113,8 @@ def test_the_command_says_what_was_compared(tmp_path: Path, capsys: pytest.Captu
     command = ["verify", str(report), "--coq", str(file), "--proofs", str(tmp_path)]
     assert main(command) == 0
     assert "byte for byte" in capsys.readouterr().out
+    assert main(command[:4]) == 0
+    assert "coqc was not run: --proofs names no folder" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["coq"] == "identical"
     file.write_text(made.to_coq() + "\n")

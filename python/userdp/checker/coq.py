@@ -188,7 +188,7 @@ class Comparison(NamedTuple):
 
 
 def compared(report: Mapping[str, Any], file: Path, proofs: Path | None = None) -> Comparison:
-    """Compare a file with the one that a certificate gives, byte for byte, and have coqc check it where there is one.
+    """Compare a file with the one that a certificate gives, byte for byte, and have coqc check it with given proofs.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def compared(report: Mapping[str, Any], file: Path, proofs: Path | None = None) 
     file : Path
         The file for Coq.
     proofs : Path, optional
-        The compiled folder ``proofs`` of the source; by default the folder of this name, if there is one.
+        The compiled folder ``proofs`` of the source, which whoever asks has to trust; without it coqc is not run.
     """
     written = coq_text(report["subject"], read_numbers(report)).encode("ascii")
     with file.open("rb") as source:
@@ -205,13 +205,15 @@ def compared(report: Mapping[str, Any], file: Path, proofs: Path | None = None) 
     if found != written:
         return Comparison("different", f"{file} is not the file that the report gives; write it again and use that one")
     same = f"{file} is, byte for byte, the file that the report gives"
-    command, where = shutil.which("coqc"), Path("proofs") if proofs is None else proofs
-    if command is None or not (where / "certificate.vo").exists():
-        lacks = "it is not installed" if command is None else f"{where} has no compiled proofs (make -C proofs)"
+    command = shutil.which("coqc")
+    if proofs is None or command is None or not (proofs / "certificate.vo").exists():
+        lacks = "--proofs names no folder of the source's proofs"
+        if proofs is not None:
+            lacks = "it is not installed" if command is None else f"{proofs} has no compiled proofs (make -C proofs)"
         return Comparison("identical", f"{same}. coqc was not run: {lacks}.")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "table.v").write_bytes(written)
-        run = [command, "-q", "-w", "none", "-R", str(where.resolve()), "", "table.v"]
+        run = [command, "-q", "-w", "none", "-R", str(proofs.resolve()), "", "table.v"]
         try:
             done = subprocess.run(run, cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired:

@@ -255,7 +255,7 @@ def add_verify(commands: Any) -> None:
         "--proofs",
         type=Path,
         metavar="DIR",
-        help="--coq: the compiled folder proofs of the source, for coqc where it is installed (default proofs)",
+        help="--coq: the compiled folder proofs of the source, with which coqc checks the file too",
     )
     parser.add_argument(
         "--seconds", type=whole(1), metavar="S", help="allow a check of so many seconds, by count (default 8)"
