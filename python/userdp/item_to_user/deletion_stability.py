@@ -36,12 +36,13 @@ from userdp.runtime import Progress, progress_bar
 Route = Literal["best", "concentration", "group"]
 
 _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_UP, _DOWN = 1 + Decimal("1e-30"), 1 - Decimal("1e-30")
+_UP, _DOWN = Decimal(f"1.{'0' * 29}1"), Decimal(f"0.{'9' * 30}")
+"""More and less than 1 by 10^-30, as texts: a sum has the 28 digits of whatever context there is, and would be 1."""
 _PI = Decimal("3.1415926535897932384626433832795028841972")  # rounded up
 _LEAST = Decimal("1e-400")  # below all floats; stands for anything smaller
 _TINY, _HUGE = Decimal("1e-12"), 10**6
 PARTS = 4
-_CLOSE = 1 + Decimal("1e-7")
+_CLOSE = Decimal("1.0000001")
 
 
 @dataclass(frozen=True, slots=True)

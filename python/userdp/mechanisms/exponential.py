@@ -230,7 +230,7 @@ def _witness(weights: list[int], rate: Fraction, sensitivity: int, n_candidates:
     """
     context = Context(prec=60)
     exponent = context.divide(Decimal(rate.numerator), Decimal(rate.denominator))
-    beta = Fraction(context.power(Decimal(2), -exponent)) * TOTAL // 1
+    beta = Fraction(context.power(Decimal(2), context.minus(exponent))) * TOTAL // 1  # a plain minus rounds elsewhere
     below = above = WITNESS_UNIT
     lows, highs = [], []
     for weight in weights:
