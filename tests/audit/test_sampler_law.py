@@ -541,7 +541,7 @@ def _from_another(bit: int) -> None:
 
 def _noted(bit: int) -> None:
     error = ValueError("no")
-    error.add_note(str(bit))
+    error.__notes__ = [str(bit)]  # type: ignore[attr-defined]  # as add_note does, from Python 3.11 on
     raise error
 
 

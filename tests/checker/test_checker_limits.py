@@ -164,3 +164,24 @@ def test_values_of_people_have_the_same_number_of_parts(make: Any) -> None:
         encoding.code_of(larger)
     with pytest.raises(values.Problem, match="parts and characters"):
         audits.objects_of({"universe": [json.loads(json.dumps(encoding.encode(larger)))]})
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_ranks_of_multisets_are_their_places_in_a_list(neighbors: str) -> None:
+    """Counted along runs of equal values; the list is of `itertools`."""
+    for n, size in itertools.product(range(1, 6), range(1, 6)):
+        structure = {"universe": list(range(size)), "n_users": n, "n_examples": 1}
+        space: Any = spaces.space_of(
+            {"kind": "user-level", "engine": "symmetric", "neighbors": neighbors, "structure": structure}
+        )
+        full = list(itertools.combinations_with_replacement(range(size), n))
+        fewer = list(itertools.combinations_with_replacement(range(size), n - 1)) * (neighbors == "add-remove")
+        places = {members: place for place, members in enumerate([*full, *fewer])}
+        assert space.datasets == len(places)
+        for members, rank in places.items():
+            assert (space.members(rank), space.rank_of(members)) == (members, rank)
+        for members in full:
+            rests = [members[:i] + members[i + 1 :] for i in range(n)]
+            others = set(rests) if fewer else {tuple(sorted((*rest, v))) for rest in rests for v in range(size)}
+            rank = places[members]
+            assert list(space.above(rank)) == sorted(places[one] for one in others if places[one] > rank)

@@ -144,14 +144,14 @@ def raised(error: BaseException) -> Output:
     return Output(RAISES, {(): type(error).__name__}, (((), _short(with_arrows(texts))),))
 
 
-def with_causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception, the members of a group, and what it came from, as far as that is printed."""
-    seen, cause = set[int](), error
+def with_causes(error: BaseException, seen: set[int] | None = None) -> Iterator[BaseException]:
+    """An exception, the members of a group, and what it came from, as far as that is printed; each once."""
+    cause, seen = error, set() if seen is None else seen
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         yield cause
         for member in getattr(cause, "exceptions", ()):
-            yield from with_causes(member) if isinstance(member, BaseException) else ()
+            yield from with_causes(member, seen) if isinstance(member, BaseException) else ()
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)  # type: ignore[assignment]
 
 
