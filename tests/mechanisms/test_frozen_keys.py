@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from support.frozen_keys import RESULTS, chosen, compared, settings
 
 SETTINGS = settings()
