@@ -13,7 +13,6 @@ import pytest
 from userdp.accounting import (
     PrivacyLossDistribution,
     bounded_range_to_mu2,
-    gaussian_budget,
     gaussian_delta,
     largest_mu2,
     largest_rho,
@@ -249,7 +248,6 @@ def test_curves_at_random_ends() -> None:
         root = math.sqrt(x * x + 2 * epsilon)
         mu = 2 * epsilon / (x + root) if x > 0 else root - x
         found = gaussian_delta(Fraction(mu) ** 2, epsilon)
-        assert made == [] or max(made) < 8192
         # Phi(-x) and its bounds, by the complementary error function.
         assert found <= Fraction(0.5 * math.erfc(x / math.sqrt(2)) * (1 + 1e-9) + 1e-300)
         if x < -8:
