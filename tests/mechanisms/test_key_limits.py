@@ -11,7 +11,7 @@ import pytest
 
 from userdp import BudgetError
 from userdp.mechanisms import DiscreteGaussian, SetUnion, SparseHistogram, set_union, sparse_histogram, union_rounds
-from userdp.mechanisms.noisy_threshold import BITS, tail_at_most
+from userdp.mechanisms.noisy_threshold import tail_at_most
 from userdp.tables import Query, Schema, Session, count_users, key
 
 CALLS: dict[str, Callable[[int], Any]] = {
@@ -83,7 +83,7 @@ def test_tails_far_out(deviations: int) -> None:
     # The continuous tail is below the discrete one.
     assert found >= Fraction(math.erfc((deviations * 10**5 + 1) / (math.sqrt(2) * 10**5))) / 2
     assert found <= Fraction(math.erfc(deviations / math.sqrt(2))) * Fraction(51, 100) + noise.distance + Fraction(
-        2, 2**BITS
+        1, 2**461
     )
 
 

@@ -353,6 +353,8 @@ CALLS: dict[str, Call] = {
     "chi2_divergence": (_core.chi2_divergence, (P, WEIGHTS)),
     "renyi_divergence": (_core.renyi_divergence, (P, WEIGHTS, F(2))),
     "exp_bounds": (_core.exp_bounds, (LEVEL, 64)),
+    "gaussian_delta_above": (_core.gaussian_delta_above, (F(1, 20), LEVEL)),
+    "normal_tail_above": (_core.normal_tail_above, (F(4),)),
     "ln_bounds": (_core.ln_bounds, (F(2),)),
     "exp_weights": (_core.exp_weights, ([F(0), F(-1)], 64)),
     "family_worst": (_core.family_worst, (FAMILY, [(0, 1), (2, 1)], LEVEL, F(1, 100))),

@@ -12,8 +12,6 @@ from userdp.accounting.calibration import RESULT_BITS, largest_within
 from userdp.accounting.losses import MOST_MU_SQUARED
 from userdp.accounting.privacy_loss import MAX_TERMS, PrivacyLossDistribution
 from userdp.accounting.zcdp import CLOSEST_TO_ONE, distance_cost, largest_rho, parse_rho
-from userdp.checker.enclosures import Normal, exponential
-from userdp.checker.releases import NoiseCurve
 from userdp.exact.epsilon import LEAST_BOUND, core_level, ln_float, shortened, value_enclosure
 from userdp.exact.numbers import (
     Delta,
@@ -29,12 +27,6 @@ from userdp.exceptions import BudgetError
 
 MOST_EPSILON = 2**10
 """The curve of larger ones takes numbers of thousands of bits."""
-GUARD_BITS = 72
-"""Of the curve, beyond those that a delta has."""
-LEAST_BITS = 4096
-"""Of `LEAST_BOUND`."""
-FARTHEST = 5700
-"""Where x^2 is this, e^(-x^2 / 2) is below 2^-4096."""
 FINER = 4
 """How much finer each grid is than the one before."""
 NEAR = Fraction(1, 2**16)
@@ -63,7 +55,7 @@ def gaussian_delta(mu2: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Frac
     -------
     Fraction
         Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu) + (1 + e^epsilon) distance, at most 1,
-        rounded up by a part in 2^60 or so; below 2^-4096 by that much.
+        rounded up by a part in 2^158 or so; below 2^-4096 by that much.
 
     Notes
     -----
@@ -80,7 +72,8 @@ def gaussian_delta(mu2: Delta, epsilon: Epsilon, *, distance: Delta = 0) -> Frac
     """
     exact, level = parse_rho(mu2, "mu2"), parse_level(epsilon)
     far = distance_cost(level, parse_delta(distance, "distance"))
-    return min(Fraction(1), _curve(exact, _within_reach(level)) + far)
+    _within_reach(level)
+    return min(Fraction(1), _core.gaussian_delta_above(exact, core_level(level)) + far)
 
 
 def largest_mu2(
@@ -181,40 +174,13 @@ def _root(x: Fraction) -> Fraction:
     return Fraction(math.isqrt(math.floor(x * 2**256)), 2**128)
 
 
-@lru_cache(maxsize=8)
-def _normal(bits: int) -> Normal:
-    return Normal(bits)
-
-
-def _curve(mu2: Fraction, epsilon: Fraction) -> Fraction:
-    """Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu), rounded up, to 2^-60 of it."""
-    # It is at most mu / sqrt(2 pi), and Phi(-x) is at most e^(-x^2 / 2) / 2, as are both terms of 1 less the curve.
-    middle = mu2 / 2 - epsilon
-    if mu2 <= LEAST_BOUND**2 or (middle < 0 and middle * middle >= FARTHEST * mu2):
-        return LEAST_BOUND if mu2 else Fraction(0)
-    if middle > 0 and middle * middle >= FARTHEST * mu2:
-        return Fraction(1)
-    # Phi's arguments are epsilon over mu, and Phi is multiplied by e^epsilon, of at most 3 epsilon / 2 bits.
-    smaller = max(mu2.denominator.bit_length() - mu2.numerator.bit_length() + 1, 0) // 2
-    growth = math.ceil(1.5 * epsilon) + 8 + smaller
-    # About -log2 of the curve, e^(-x^2 / 2) mu / x^2 or so; where it is more, there is another turn.
-    wanted = 16 + smaller + (int(middle * middle / mu2 * Fraction(73, 100)) if middle < 0 else 0)
-    while True:
-        bits = min(wanted, LEAST_BITS) + GUARD_BITS + growth
-        loss = (epsilon.numerator << bits) // epsilon.denominator
-        curve = NoiseCurve(mu2, bits, _normal(bits))
-        below, above = curve.at((loss, loss + 1), exponential(epsilon, bits).units(bits))
-        if (above - below) << 60 <= above or wanted >= LEAST_BITS:
-            return Fraction(min(above, 1 << bits), 1 << bits)
-        wanted += 64
-
-
 @lru_cache(maxsize=256)
 def _largest(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest mu2 without slots."""
+    level = _core.Level(Fraction(1), epsilon)
 
     def cost(mu2: Fraction) -> Fraction:
-        return _curve(mu2, epsilon)
+        return _core.gaussian_delta_above(mu2, level)
 
     # N(0, 1) and N(mu, 1) are (mu2 / 2)-zCDP, whose delta at epsilon is above theirs.
     low = shortened(2 * largest_rho(epsilon, delta), up=False, bits=RESULT_BITS)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from userdp import _core
-from userdp.checker.enclosures import Normal, square_root
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_counts import Integers
@@ -19,7 +17,6 @@ Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
 
 LISTED = 2**15
 """Of noise with a larger support, tails are bounded by those of the normal distribution."""
-BITS = 192
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,6 @@ class NoisyThreshold:
         return Fraction(0) if number < 1 else tail_at_most(self.noise, self.threshold - number)
 
 
-@lru_cache(maxsize=1)
-def _normal() -> Normal:
-    return Normal(BITS)
-
-
 def tail_at_most(noise: Noise, least: int) -> Fraction:
     """At or above the probability that noise is `least` or more: exact, or by less than 2 / sigma of it and more."""
     if not isinstance(noise, DiscreteGaussian) or noise.support <= LISTED:
@@ -62,10 +54,4 @@ def tail_at_most(noise: Noise, least: int) -> Fraction:
     # of them add up to sqrt(2 pi) sigma at least (Poisson summation): the quotient is at most Phi(-(x - 1) / sigma).
     if least <= 1:
         return Fraction(1)
-    inverse = square_root(noise.sigma_squared, BITS).inverse(BITS)
-    # (x - 1) / sigma from below and from above, in units of 2^-BITS.
-    low = (least - 1) * inverse.low << BITS >> inverse.places
-    high = -(-((least - 1) * inverse.high << BITS) >> inverse.places)
-    # Phi(-x) is at most e^(-x^2 / 2) / 2, and that below a unit where x^2 is 7/5 of the bits.
-    above = 1 if 5 * low * low >= 7 * BITS << 2 * BITS else _normal().below(-high, -low)[1]
-    return min(Fraction(1), Fraction(above, 1 << BITS) + noise.distance)
+    return min(Fraction(1), _core.normal_tail_above((least - 1) ** 2 / noise.sigma_squared) + noise.distance)

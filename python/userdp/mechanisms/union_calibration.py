@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy.typing as npt
 
 from userdp.exact.numbers import Neighbors, open_unit_fraction, short_repr
 from userdp.mechanisms.sparse_calibration import gaussian_float
-from userdp.mechanisms.union_rounds import WEIGHT, groups_of, listed_singly, most_shown, shares_of
+from userdp.mechanisms.union_rounds import WEIGHT, groups_of, listed_singly, shares_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,42 +60,55 @@ class _Problem:
     def groups(self) -> list[tuple[int, int]]:
         return list(groups_of(self.keys))
 
-    def shown(self, sigma: float, threshold: float, share: Fraction) -> float:
-        """The probability that a new key is shown, with such a share."""
-        return min(float(most_shown(self.tails(sigma, threshold), share, self.walk)), 1 - 1e-12)
+    @cached_property
+    def new_keys(self) -> Floats:
+        """How many new keys a user of each group has with each share, at most."""
+        rows = []
+        for share in self.shares:
+            part, whole = share.as_integer_ratio()
+            # With "policy" a user's keys need not be whole.
+            row = [last * part / whole if self.walk else last * part // whole for _, last in self.groups]
+            rows.append([number if number >= 1 else 0 for number in row])
+        return np.array(rows, dtype=np.float64)
 
-    def tails(self, sigma: float, threshold: float) -> list[tuple[int, float]]:
-        """How likely one key of a user with so many is shown."""
-        return [
-            (last, 0.5 * math.erfc((threshold - 1 / math.sqrt(first)) / sigma / math.sqrt(2)))
-            for first, last in self.groups
-        ]
+    def tails(self, sigma: float, threshold: float) -> Floats:
+        """How likely one key of a user of each group is shown."""
+        wide = sigma * math.sqrt(2)
+        return np.array([0.5 * math.erfc((threshold - 1 / math.sqrt(first)) / wide) for first, _ in self.groups])
 
     def threshold(self, sigma: float, shown: float) -> float:
         """The least threshold at which a user's new keys are shown with at most this probability."""
-        low, high = 0.0, 2.0
-        while self.shown(sigma, high, Fraction(1)) > shown:
-            low, high = high, 2 * high
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.shown(sigma, middle, Fraction(1)) <= shown else (middle, high)
-        return high
+        rarest = [max(shown / last, sys.float_info.min) for _, last in self.groups]
+        heights = [
+            1 / math.sqrt(first) - sigma * NormalDist().inv_cdf(rare)
+            for (first, _), rare in zip(self.groups, rarest, strict=True)
+        ]
+        return max(0.0, *heights)
 
     def curve(self, sigma: float, threshold: float) -> Callable[[float], float]:
         """The curve of one round."""
         mus, shown = self.split(sigma, threshold)
 
         def at(epsilon: float) -> float:
-            return max(
-                one + (1 - one) * gaussian_float(mu, epsilon - math.log1p(-one))
-                for mu, one in zip(mus, shown, strict=True)
-            )
+            def kept(place: int) -> float:
+                one = shown[place]
+                return (1 - one) * gaussian_float(mus[place], epsilon - math.log1p(-one))
+
+            # What is kept falls, and what is shown rises: from a place to another it is at most the sum of both ends.
+            last = len(mus) - 1
+            best, ranges = shown[last] + kept(last), [(0, last, kept(0))]
+            while ranges:
+                low, high, most = ranges.pop()
+                best = max(best, shown[low] + most)
+                if high - low > 1 and shown[high - 1] + most > best:
+                    middle = (low + high) // 2
+                    ranges += [(low, middle, most), (middle, high, kept(middle))]
+            return best
 
         return at
 
     def split(self, sigma: float, threshold: float) -> tuple[list[float], list[float]]:
-        groups = self.tails(sigma, threshold)
-        shown = [min(float(most_shown(groups, share, self.walk)), 1 - 1e-12) for share in self.shares]
+        shown = np.minimum(np.max(self.new_keys * self.tails(sigma, threshold), axis=1), 1 - 1e-12).tolist()
         mus = [math.sqrt(self.lengths - float(share)) / sigma for share in self.shares]
         if not listed_singly(self.keys, self.walk):  # a range of shares has the ends of both
             mus, shown = mus[:-1], shown[1:]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, pairwise
-from typing import Any
 
 from userdp.exact.epsilon import enclosure, shortened, value_enclosure
 from userdp.exact.numbers import Neighbors, PrivacyLevel
@@ -76,17 +75,22 @@ def groups_of(max_keys: int) -> Iterator[tuple[int, int]]:
         first = last + 1
 
 
-def most_shown(groups: Sequence[tuple[int, Any]], share: Fraction, walk: bool) -> Any:
-    """At or above the expected number of new keys that are shown, where new keys have at most this share.
+def most_shown(groups: Sequence[tuple[int, Fraction]], shares: Sequence[Fraction], walk: bool) -> Iterator[Fraction]:
+    """At or above the expected number of new keys that are shown, where new keys have at most each of these shares.
 
     A group is its largest number of keys, and the probability that a key of its largest weight is shown.
     """
-    if walk:
-        # t new keys with the share s weigh sqrt(s / t) each, and t p(sqrt(s / t)) = s p(sqrt(x)) / x for x = s / t. A
-        # group has the x from 1 / last to 1 / first.
-        rates = [last * shown for last, shown in groups if last * share >= 1]
-        return max(rates) * share if rates else 0
-    return max(math.floor(share * last) * shown for last, shown in groups)
+    unit = math.lcm(*(shown.denominator for _, shown in groups))
+    listed = [(last, shown.numerator * (unit // shown.denominator)) for last, shown in groups]
+    for share in shares:
+        part, whole = share.as_integer_ratio()
+        if walk:
+            # t new keys with the share s weigh sqrt(s / t) each, and t p(sqrt(s / t)) = s p(sqrt(x)) / x for x = s / t.
+            # A group has the x from 1 / last to 1 / first.
+            rate = max((last * shown for last, shown in listed if last * part >= whole), default=0)
+            yield Fraction(rate * part, unit * whole)
+        else:
+            yield Fraction(max(last * part // whole * shown for last, shown in listed), unit)
 
 
 @dataclass(frozen=True)
@@ -146,9 +150,10 @@ class Round:
             shown = self.threshold.probability_at_most(weight_of(self.weight, first))
             groups.append((last, shortened(shown, up=True, bits=BITS) if shown else shown))
         found: tuple[list[Fraction], list[Fraction]] = ([], [])
-        for share in shares_of(self.max_keys, self.walk, SHARES):
+        shares = shares_of(self.max_keys, self.walk, SHARES)
+        for share, expected in zip(shares, most_shown(groups, shares, self.walk), strict=True):
             # (1 - p)^t is at least 1 - t p.
-            hidden = max(Fraction(0), 1 - most_shown(groups, share, self.walk))
+            hidden = max(Fraction(0), 1 - expected)
             # A larger share that hides as much is no worse than the smaller one.
             if not (found[1] and self._single and hidden >= found[1][-1]):
                 found[0].append(share)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import count
 
-from userdp.accounting.gaussian_budget import gaussian_delta
+from userdp import _core
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
 from userdp.accounting.zcdp import pure_to_zcdp, zcdp_delta
 from userdp.exact.epsilon import as_epsilon, enclosure, shortened, value_enclosure
@@ -111,7 +111,7 @@ def gaussian_hockey_stick(mu2: Fraction, level: Fraction) -> Fraction:
     if mu2 <= 0:
         return max(Fraction(0), 1 - level)
     above = min(max(level, 1 / level), Fraction(LARGEST_LEVEL))  # the curve falls
-    return _at_level(gaussian_delta(mu2, LogRatio(above.numerator, above.denominator)), level)
+    return _at_level(_core.gaussian_delta_above(mu2, _core.Level(Fraction(above), Fraction(0))), level)
 
 
 def _at_level(found: Fraction, level: Fraction) -> Fraction:
@@ -147,7 +147,7 @@ class Keys:
     """Those that move in a key that both have: sums, with "replace"."""
     distance: Fraction = Fraction(0)
     """How far the drawn numbers of one key are from those that the shifts are of, in total variation."""
-    _powers: list[tuple[Fraction, Fraction]] = field(default_factory=list, compare=False)
+    _powers: dict[int, tuple[Fraction, Fraction]] = field(default_factory=dict, compare=False)
 
     @property
     def moved_keys(self) -> int:
@@ -220,15 +220,10 @@ class Keys:
 
     def _power(self, exponent: int) -> tuple[Fraction, Fraction]:
         """Bounds of the probability that so many keys are all hidden."""
-        if not self._powers:
-            self._powers.append((Fraction(1), Fraction(1)))
-        while len(self._powers) <= exponent:
-            low, high = self._powers[-1]
-            self._powers.append(
-                (
-                    shortened(low * self.hidden, up=False, bits=BITS),
-                    shortened(high * self.hidden, up=True, bits=BITS),
-                )
+        if exponent not in self._powers:
+            self._powers[exponent] = (
+                _power(self.hidden, exponent, up=False),
+                _power(self.hidden, exponent, up=True),
             )
         return self._powers[exponent]
 
@@ -240,7 +235,21 @@ def moved_keys(max_keys: int, neighbors: Neighbors) -> int:
 
 def vanishing(hidden: Fraction, max_keys: int) -> Fraction:
     """The probability that a user's own keys, each hidden with this one, are not all hidden, rounded up."""
-    return shortened(1 - hidden**max_keys, up=True, bits=BITS) if hidden < 1 else Fraction(0)
+    if not hidden:
+        return Fraction(1)
+    return (
+        shortened(1 - _power(hidden, max_keys, up=False, bits=2 * BITS), up=True, bits=BITS)
+        if hidden < 1
+        else Fraction(0)
+    )
+
+
+def _power(x: Fraction, exponent: int, *, up: bool, bits: int = BITS) -> Fraction:
+    """A power of a positive number, by squares that are rounded to twice the bits."""
+    found = Fraction(1)
+    for digit in f"{exponent:b}":
+        found = shortened(found * found * (x if digit == "1" else 1), up=up, bits=2 * bits)
+    return shortened(found, up=up, bits=bits)
 
 
 def _halves(ends: tuple[int, int]) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ mod gaussian;
 mod leaves;
 mod levels;
 mod masses;
+mod noise;
 mod ntt;
 mod table;
 
@@ -21,6 +22,7 @@ pub use curve::Composed;
 pub use gaussian::Sampling;
 pub use leaves::{Atom, Part, mass_bits};
 pub use levels::{Levels, Multiplier};
+pub use noise::{gaussian_delta_above, normal_tail_above};
 
 use crate::{
     Error, Result,

@@ -7,7 +7,10 @@ use crate::{
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use pyo3::{exceptions::PyValueError, prelude::*};
-use userdp_core::exact::{exp::exp_to_integer, ln};
+use userdp_core::{
+    composition,
+    exact::{exp::exp_to_integer, ln},
+};
 
 /// The most bits of an enclosure or a weight.
 const MOST_BITS: u32 = 1 << 20;
@@ -26,6 +29,19 @@ pub(crate) fn exp_bounds(epsilon: LevelArgument<'_>, bits: i64) -> PyResult<(Big
         let enclosure = level.enclosure(bits);
         Ok((enclosure.lower.to_rational(), enclosure.upper.to_rational()))
     })
+}
+
+/// At or above the delta of continuous Gaussian noise at a level, for the Fraction mu^2.
+#[pyfunction]
+pub(crate) fn gaussian_delta_above(mu2: BigRational, epsilon: LevelArgument<'_>) -> PyResult<BigRational> {
+    let level = level(&epsilon);
+    run_short(|| composition::gaussian_delta_above(&mu2, &level))
+}
+
+/// At or above Phi(-x), for the Fraction x^2.
+#[pyfunction]
+pub(crate) fn normal_tail_above(square: BigRational) -> PyResult<BigRational> {
+    run_short(|| composition::normal_tail_above(&square))
 }
 
 /// Floats at or below and at or above ln x for a positive Fraction.

@@ -64,7 +64,7 @@ mod _core {
         max_divergence, privacy_profile, renyi_divergence, total_variation,
     };
     #[pymodule_export]
-    use crate::exact::{exp_bounds, exp_weights, ln_bounds};
+    use crate::exact::{exp_bounds, exp_weights, gaussian_delta_above, ln_bounds, normal_tail_above};
     #[pymodule_export]
     use crate::exponential::{PyExponentialRate, PyGranularity, PyPermuteAndFlipRate, PyRate};
     #[pymodule_export]

@@ -105,7 +105,7 @@ impl<const N: usize, const F: usize> Normal<N, F> {
 /// # Numerics
 /// Terms are floors in units of 2^-w: a floor costs less than a unit there and less than e^(c^2 / 2) units in all that follows,
 /// which phi(c) |c| makes less than 0.4 |c| units.
-fn distribution(c: &Rational, square: &Rational, density: &Interval, bits: i64) -> Interval {
+pub(super) fn distribution(c: &Rational, square: &Rational, density: &Interval, bits: i64) -> Interval {
     let width = (bits + 32) as usize;
     let x = fixed_rational(square, width);
     let mut term = BigInt::one() << width;
@@ -119,15 +119,14 @@ fn distribution(c: &Rational, square: &Rational, density: &Interval, bits: i64) 
     let sum = Dyadic { mantissa: sum, exponent: -(width as i64) };
     let magnitude = Interval::rational(&c.abs(), bits);
     let value = density.times(&magnitude, bits).times(&Interval { lower: sum.clone(), upper: sum }, bits);
-    let slack = Rational::from_integer(Integer::from(n + 2)) * (c.abs() + Rational::one());
-    let slack = Dyadic { mantissa: slack.ceil().to_integer(), exponent: -(width as i64) };
+    let slack = Dyadic { mantissa: (c.abs().to_integer() + 2) * (n + 2), exponent: -(width as i64) };
     let wider = Interval { upper: value.upper.plus(&slack).rounded(bits, true), lower: value.lower };
     let half = Interval::rational(&Rational::new(Integer::one(), Integer::from(2)), bits);
     if c.is_negative() { half.minus(&wider, bits) } else { half.plus(&wider, bits) }
 }
 
 /// Encloses pi: 16 atan(1/5) - 4 atan(1/239).
-fn pi(bits: i64) -> Interval {
+pub(super) fn pi(bits: i64) -> Interval {
     let width = bits + 16;
     let one = Integer::one() << usize::try_from(width).unwrap_or(0);
     // The terms alternate and fall: each floor is off by at most a unit.

@@ -1,0 +1,233 @@
+//! Continuous Gaussian noise at one level, and tails of the normal distribution: upper bounds of few bits, as tight as one likes.
+
+use super::{
+    gaussian::{distribution, pi},
+    leaves::square_root,
+};
+use crate::{
+    Error, Result,
+    exact::{Integer, Interval, Level, Rational, dyadic::Dyadic, exp::exp, ln::ln},
+};
+use num_traits::{One, Signed, ToPrimitive, Zero};
+use std::{cmp::Ordering, sync::OnceLock};
+
+/// Bits of the constant that is kept.
+const REMEMBERED: i64 = 512;
+/// Significant bits of a bound.
+const BITS: i64 = 160;
+/// Smaller values are resolved to 2^-FINEST only, and those that are shown to be below it are said to be that.
+const FINEST: i64 = 4096;
+/// Where x^2 is this, e^(-x^2 / 2) / 2 is below 2^-FINEST.
+const FARTHEST: f64 = 5700.0;
+/// Where x^2 is this, a tail e^(-x^2 / 2) / 2 is below 2^-462, and said to be that.
+const FARTHEST_TAIL: u32 = 640;
+const LEAST_TAIL: i64 = 462;
+/// Of the level, in loss.
+const MOST_LOSS: f64 = 1025.0;
+
+/// Encloses 1 / sqrt(2 pi).
+fn scale(bits: i64) -> Interval {
+    static SHORT: OnceLock<Interval> = OnceLock::new();
+    let compute = |bits| square_root(&pi(bits).times(&Interval::integer(2), bits), bits).reciprocal(bits);
+    if bits <= REMEMBERED { SHORT.get_or_init(|| compute(REMEMBERED)).clone() } else { compute(bits) }
+}
+
+/// Encloses Phi(x). Fractions of powers of two are in lowest terms by shifts, where a greatest common divisor takes most of the time.
+fn normal(x: &Dyadic, bits: i64) -> Interval {
+    let lowest = |mantissa: &Integer, exponent: i64| {
+        let zeros = mantissa.trailing_zeros().unwrap_or(0);
+        let (mantissa, exponent) = (mantissa >> zeros, exponent + zeros.cast_signed());
+        let places = exponent.unsigned_abs() as usize;
+        if exponent >= 0 {
+            Rational::from_integer(mantissa << places)
+        } else {
+            Rational::new_raw(mantissa, Integer::one() << places)
+        }
+    };
+    let square = &x.mantissa * &x.mantissa;
+    let density = exp(&lowest(&-&square, 2 * x.exponent - 1), bits).times(&scale(bits), bits);
+    distribution(&lowest(&x.mantissa, x.exponent), &lowest(&square, 2 * x.exponent), &density, bits)
+}
+
+/// Encloses epsilon = ln E.
+fn loss(level: &Level, bits: i64) -> Interval {
+    let logarithm = if level.ratio().is_one() { Interval::integer(0) } else { ln(level.ratio(), bits) };
+    logarithm.plus(&Interval::rational(level.exponent(), bits), bits)
+}
+
+fn power(exponent: i64) -> Dyadic {
+    Dyadic { mantissa: Integer::one(), exponent }
+}
+
+/// The width of an interval over 2: by so much Phi rises over it at most, as its density is below 1/2.
+fn rise(x: &Interval) -> Dyadic {
+    let width = x.upper.plus(&x.lower.negated());
+    Dyadic { exponent: width.exponent - 1, ..width }
+}
+
+/// At or above the delta of Gaussian noise at a level E = e^l >= 1: Phi(mu / 2 - l / mu) - E Phi(-mu / 2 - l / mu).
+///
+/// Balle and Wang (2018), Theorem 8. Above it by a part in 2^158 at most, where it is at least 2^-4096.
+///
+/// # Numerics
+/// The first argument is rounded up and the second one down, and so are the values of Phi and of E. `distribution` encloses Phi to
+/// about 2^-bits, absolutely. Two terms of which the second is at most the first are as precise as their difference needs where bits
+/// are those of a part of it, and of E, which multiplies the second; how many it has is guessed from e^(-x^2 / 2), and more are
+/// taken until the enclosure is narrow.
+///
+/// # Errors
+/// Where `mu2` or the loss is negative, or the loss is above 1025.
+pub fn gaussian_delta_above(mu2: &Rational, level: &Level) -> Result<Rational> {
+    if mu2.is_negative() {
+        return Err(Error::invalid("mu2", "must not be negative".to_owned()));
+    }
+    let about = loss(level, 64);
+    let (least, most) = about.to_f64_bounds();
+    if most < 0.0 || least > MOST_LOSS {
+        return Err(Error::invalid("level", format!("must be from 1 to e^{MOST_LOSS}")));
+    }
+    if mu2.is_zero() {
+        return Ok(Rational::zero());
+    }
+    // The arguments of Phi times mu; 2^-FINEST is more than mu / sqrt(2 pi), which is more than the curve.
+    let squared = |bits| Interval::rational(mu2, bits);
+    let halved = |x: &Dyadic| Dyadic { exponent: x.exponent - 1, ..x.clone() };
+    let half = |x: &Interval| Interval { lower: halved(&x.lower), upper: halved(&x.upper) };
+    let middle = half(&squared(64)).minus(&about, 64);
+    let (negative, positive) =
+        (middle.upper.sign() == Ordering::Less, middle.lower.sign() == Ordering::Greater);
+    let ratio = middle.times(&middle, 64).times(&squared(64).reciprocal(64), 64).to_f64_bounds().0;
+    let magnitude = mu2.denom().bits().cast_signed() - mu2.numer().bits().cast_signed();
+    if magnitude > 2 * FINEST || (negative && ratio >= FARTHEST) {
+        return Ok(power(-FINEST).to_rational());
+    }
+    if positive && ratio >= FARTHEST {
+        return Ok(Rational::one());
+    }
+    let smaller = (magnitude + 1).max(0) / 2;
+    let growth = (most * 1.5).ceil() as i64 + 8;
+    let depth = if negative { (ratio * 0.73) as i64 } else { 0 };
+    let mut wanted = 16 + smaller + depth;
+    loop {
+        let bits = wanted.min(FINEST) + BITS + 16 + growth + smaller;
+        let fine = bits + 64;
+        let (loss, half) = (loss(level, fine), half(&squared(fine)));
+        let inverse = square_root(&squared(fine), fine).reciprocal(fine);
+        let first = half.minus(&loss, fine).times(&inverse, fine);
+        let second = half.plus(&loss, fine).times(&inverse, fine).negated();
+        let (above, below) = (normal(&first.upper, bits), normal(&second.lower, bits));
+        let factor = level.enclosure(bits);
+        let upper = above.upper.plus(&factor.lower.times(&below.lower).negated());
+        let lower = above
+            .lower
+            .plus(&rise(&first).negated())
+            .plus(&factor.upper.times(&below.upper.plus(&rise(&second))).negated());
+        let width = upper.plus(&lower.negated()).times(&power(BITS));
+        if width.compare(&upper) != Ordering::Greater || wanted >= FINEST {
+            return Ok(upper.rounded(BITS, true).to_rational().min(Rational::one()));
+        }
+        wanted += 64;
+    }
+}
+
+/// At or above Phi(-x), by x^2: by a part in 2^150 or so, and 2^-462 where x^2 is 640 or more.
+///
+/// # Errors
+/// Where the square is negative.
+pub fn normal_tail_above(square: &Rational) -> Result<Rational> {
+    if square.is_negative() {
+        return Err(Error::invalid("square", "must not be negative".to_owned()));
+    }
+    if square >= &Rational::from_integer(FARTHEST_TAIL.into()) {
+        return Ok(power(-LEAST_TAIL).to_rational());
+    }
+    // -log2 of e^(-x^2 / 2) / (sqrt(2 pi) (x + 1)) at most.
+    let depth = (square * Rational::new(73.into(), 100.into())).to_integer().to_i64().unwrap_or(0) + 16;
+    let bits = BITS + depth;
+    let root = square_root(&Interval::rational(square, bits), bits);
+    Ok(normal(&root.lower.negated(), bits).upper.rounded(BITS, true).to_rational())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rational(numerator: i64, denominator: i64) -> Rational {
+        Rational::new(numerator.into(), denominator.into())
+    }
+
+    /// Phi(x) for x < 0 by midpoints and by trapezoids of the density: where it is convex one is below, and one above.
+    fn by_sums(x: f64) -> (f64, f64) {
+        let (steps, end) = (1 << 16, -x + 12.0);
+        let step = (end + x) / f64::from(steps);
+        let density = |y: f64| (-y * y / 2.0).exp() / std::f64::consts::TAU.sqrt();
+        let middle: f64 = (0..steps).map(|i| density(-x + (f64::from(i) + 0.5) * step)).sum();
+        let inner: f64 = (1..steps).map(|i| density(-x + f64::from(i) * step)).sum();
+        (middle * step, (inner + density(-x) / 2.0 + density(end) / 2.0) * step)
+    }
+
+    #[test]
+    fn tails_are_between_sums_of_the_density() {
+        for (numerator, denominator) in [(-1, 1), (-3, 2), (-5, 1), (-17, 3), (-12, 1)] {
+            let x = rational(numerator, denominator);
+            let found = normal_tail_above(&(&x * &x)).unwrap().to_f64().unwrap();
+            let (below, above) = by_sums(x.to_f64().unwrap());
+            assert!(
+                below * (1.0 - 1e-10) <= found && found <= above * (1.0 + 1e-10),
+                "{x}: {below} {found} {above}"
+            );
+        }
+    }
+
+    #[test]
+    fn tails_fall_and_end_at_the_least() {
+        let mut before = Rational::one();
+        for tenth in 0..6_500 {
+            let found = normal_tail_above(&rational(tenth, 10)).unwrap();
+            assert!(found < before || tenth >= 6_400);
+            before = found;
+        }
+        let middle = normal_tail_above(&Rational::zero()).unwrap() - rational(1, 2);
+        assert!(!middle.is_negative() && middle < power(-150).to_rational());
+        assert_eq!(before, power(-462).to_rational());
+        assert!(normal_tail_above(&rational(6_399, 10)).unwrap() < before);
+        assert!(normal_tail_above(&rational(-1, 9)).is_err());
+    }
+
+    /// At E = 1 the curve is the total variation; at l = mu^2 / 2 the first argument is 0.
+    #[test]
+    fn curves_meet_closed_forms() {
+        for (numerator, denominator) in [(1, 100), (1, 1), (9, 4), (30, 1)] {
+            let mu2 = rational(numerator, denominator);
+            let tail = normal_tail_above(&(&mu2 / Integer::from(4))).unwrap();
+            let exact = Rational::one() - &tail * Integer::from(2);
+            let found = gaussian_delta_above(&mu2, &Level::new(Rational::one(), Rational::zero())).unwrap();
+            let off = power(-145).to_rational();
+            assert!(found >= exact && found <= exact + &off);
+            let level = Level::new(Rational::one(), &mu2 / Integer::from(2));
+            let found = gaussian_delta_above(&mu2, &level).unwrap();
+            let tail = normal_tail_above(&mu2).unwrap();
+            let factor = exp(&(&mu2 / Integer::from(2)), 400);
+            let half = rational(1, 2);
+            assert!(found >= &half - factor.upper.to_rational() * &tail);
+            assert!(found <= &half - factor.lower.to_rational() * tail + off);
+        }
+    }
+
+    #[test]
+    fn forms_of_a_level_agree_and_ends_are_said() {
+        let (mu2, one) = (rational(1, 20), Rational::one());
+        let ratio = Level::rational(rational(3, 1));
+        let exponent = Level::new(one.clone(), ln(&rational(3, 1), 600).lower.to_rational());
+        let (a, b) =
+            (gaussian_delta_above(&mu2, &ratio).unwrap(), gaussian_delta_above(&mu2, &exponent).unwrap());
+        assert!((&a - &b).abs() <= &a * power(-157).to_rational());
+        let far = Level::new(one.clone(), rational(1000, 1));
+        assert_eq!(gaussian_delta_above(&mu2, &far).unwrap(), power(-4096).to_rational());
+        assert_eq!(gaussian_delta_above(&rational(10_000_000, 1), &far).unwrap(), one);
+        assert!(gaussian_delta_above(&Rational::zero(), &far).unwrap().is_zero());
+        assert!(gaussian_delta_above(&rational(-1, 2), &far).is_err());
+        assert!(gaussian_delta_above(&mu2, &Level::new(one, rational(1026, 1))).is_err());
+        assert!(gaussian_delta_above(&mu2, &Level::rational(rational(1, 2))).is_err());
+    }
+}
