@@ -18,17 +18,21 @@ from userdp.exact.numbers import (
 )
 from userdp.exceptions import BudgetError
 
-MOST_KEYS = 2**12
+MOST_KEYS = 2**20
 """Of one user."""
+MOST_LAPLACE_KEYS = 2**12
+"""With discrete Laplace noise, whose account composes so many losses."""
 
 
-def check_keys(max_keys: object) -> int:
+def check_keys(max_keys: object, *, laplace: bool = False) -> int:
     """Read how many keys of a user count, before anything is planned for them."""
-    keys = check_count(max_keys, "max_keys")
-    if keys > MOST_KEYS:
+    keys, most = check_count(max_keys, "max_keys"), MOST_LAPLACE_KEYS if laplace else MOST_KEYS
+    if keys > most:
+        gaussian = f"take Gaussian noise, of which up to {MOST_KEYS} are accounted, or " if laplace else ""
+        noise = "discrete Laplace noise" if laplace else "noise"
         raise BudgetError(
-            f"max_keys must be at most {MOST_KEYS}, as the noise of all keys of a user is accounted jointly; got "
-            f"{short_repr(max_keys)}: let users count in {MOST_KEYS} keys at most, which are chosen at random"
+            f"max_keys must be at most {most}, as the {noise} of all keys of a user is accounted jointly; got {short_repr(max_keys)}: "
+            f"{gaussian}let users count in {most} keys at most, which are chosen at random"
         )
     return keys
 

@@ -9,14 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from userdp import _core
-from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from userdp.mechanisms.discrete_gaussian import OUTPUTS_LIMIT, DiscreteGaussian
 from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_counts import Integers
 
 Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
 
 LISTED = 2**15
-"""Of noise with a larger support, tails are bounded by those of the normal distribution."""
+"""Of noise with a larger support, sums of weights have tails that are bounded by those of the normal distribution."""
+NEARLY = 1 - Fraction(1, 2**100)
+FAR = 2**9
+"""From x^2 on where this is, lower bounds of tails are 0: e^(-x^2 / 2) is below the noise's distance from ideal noise."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,27 @@ class NoisyThreshold:
         """The probability that a key with this number is shown, exactly as it is drawn."""
         return self.noise.tail(self.threshold - number) if number >= 1 else Fraction(0)
 
+    def probability_bounds(self, number: int) -> tuple[Fraction, Fraction]:
+        """Around that probability: equal, but for noise that is too wide to be listed."""
+        return (Fraction(0), Fraction(0)) if number < 1 else tail_bounds(self.noise, self.threshold - number)
+
     def probability_at_most(self, number: int) -> Fraction:
         """At or above that probability, also where the noise is too wide to be listed."""
         return Fraction(0) if number < 1 else tail_at_most(self.noise, self.threshold - number)
+
+
+def tail_bounds(noise: Noise, least: int) -> tuple[Fraction, Fraction]:
+    """Around the probability that noise is `least` or more: equal where it can be listed, else by normal tails."""
+    if not isinstance(noise, DiscreteGaussian) or noise.support <= OUTPUTS_LIMIT // 2:
+        exact = noise.tail(least)
+        return exact, exact
+    if least < 1:
+        low, high = tail_bounds(noise, 1 - least)
+        return 1 - high, 1 - low
+    # Ideal weights are above the integral from `least` on, and all of them are below sqrt(2 pi) sigma (1 + 2^-1000).
+    square = Fraction(least**2) / noise.sigma_squared
+    low = _core.normal_tail_above(square) * NEARLY - noise.distance if square < FAR else Fraction(0)
+    return max(Fraction(0), low), tail_at_most(noise, least)
 
 
 def tail_at_most(noise: Noise, least: int) -> Fraction:

@@ -38,7 +38,7 @@ from userdp.mechanisms.key_bounds import check_keys, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism
 from userdp.mechanisms.noisy_threshold import NoisyThreshold
 from userdp.mechanisms.union_calibration import proposals, proposals_within
-from userdp.mechanisms.union_rounds import WEIGHT, Round, Rounds, weight_of
+from userdp.mechanisms.union_rounds import WEIGHT, Rounds, weight_of
 from userdp.runtime import source_of
 from userdp.users.table import Identity, canonical_id, key_bytes, order_of, plain_key
 
@@ -94,7 +94,7 @@ class SetUnion(KeyMechanism):
     Parameters
     ----------
     max_keys : int
-        How many keys a user counts in at most, from 1 to 4096. Which ones is drawn, in every round anew.
+        How many keys a user counts in at most, from 1 to 2**20. Which ones is drawn, in every round anew.
     rounds : sequence of (sigma_squared, threshold)
         One round or two: the parameter of the discrete Gaussian noise and the threshold, an int of at least 1. Both are
         in units in which a user has `weight`.
@@ -301,11 +301,7 @@ class SetUnion(KeyMechanism):
         # Each user after the one that changed adds less than sqrt(max_keys) + sqrt(2), rounded up.
         slack = MOST_USERS * (math.isqrt(self.max_keys - 1) + 3) if walk else 0
         moved = MOST_OCCURRING if walk else (2 if self.neighbors == "replace" else 1) * self.max_keys
-        return Rounds(
-            tuple(
-                Round(one, self.weight, self.max_keys, self.neighbors, walk, slack, moved) for one in self._thresholds
-            )
-        )
+        return Rounds(self._thresholds, self.weight, self.max_keys, self.neighbors, walk, slack, moved)
 
     def delta(self, epsilon: Epsilon) -> Fraction:
         """A delta for another epsilon: at or above the least one that the account shows."""
@@ -328,17 +324,17 @@ class SetUnion(KeyMechanism):
     @property
     def rho(self) -> Fraction:
         """The zCDP parameter of all sums; beside it there is `vanishing_delta`."""
-        return sum((one.rho for one in self._account.rounds), Fraction(0))
+        return self._account.rho
 
     @property
     def mu2(self) -> Fraction:
         """The mu^2 of all sums, by exact curves of Gaussian noise; beside it there is `vanishing_delta`."""
-        return sum((one.mu2(Fraction(0)) for one in self._account.rounds), Fraction(0))
+        return self._account.mu2
 
     @property
     def distance(self) -> Fraction:
         """How far the sums that one user moves are from ideal ones, in total variation."""
-        return sum((one.distance for one in self._account.rounds), Fraction(0))
+        return self._account.distance
 
     @property
     def cost(self) -> PrivacyCost:

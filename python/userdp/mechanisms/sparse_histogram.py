@@ -36,9 +36,9 @@ from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_bounds import check_keys, check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
-from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold
+from userdp.mechanisms.noisy_threshold import Noise, NoisyThreshold, tail_bounds
 from userdp.mechanisms.sparse_calibration import proposals, read_shares
-from userdp.mechanisms.vanishing_keys import Keys, Shift, moved_keys, vanishing
+from userdp.mechanisms.vanishing_keys import Keys, Shift, moved_keys
 from userdp.runtime import source_of
 
 LARGEST_COUNT = 2**32
@@ -48,7 +48,7 @@ FINEST_DELTA = Fraction(1, 2**64)
 """No larger epsilon helps where a smaller delta is not reached."""
 LISTED_KEYS, LISTED_VARIANCE = 256, 2**14
 """Of more keys, or of a larger variance, Gaussian noise is accounted for as smoothed continuous noise, whose sum has a
-closed form: a variance v from 256 on counts as v - 4 then, and 4,096 keys take seconds."""
+closed form: a variance v from 256 on counts as v - 4 then."""
 OUTPUTS_LIMIT = 2**20
 """The most outputs of a listed distribution."""
 
@@ -64,7 +64,8 @@ class SparseHistogram(KeyMechanism):
     Parameters
     ----------
     max_keys : int
-        How many keys a user counts in, at most; from 1 to 4096. Whoever counts must see to it, user by user.
+        How many keys a user counts in, at most; from 1 to 2**20, and to 4096 with discrete Laplace noise. Whoever
+            counts must see to it, user by user.
     threshold : int
         From which noisy count on a key is shown, at least 1.
     epsilon : float, int, Fraction, decimal string or LogRatio
@@ -143,6 +144,8 @@ class SparseHistogram(KeyMechanism):
         for one in listed:
             if not isinstance(one, KeySum):
                 raise TypeError(f"sums must be KeySum objects; got {short_repr(one)}")
+        if sigma_squared is None or any(one.sigma_squared is None for one in listed):
+            check_keys(max_keys, laplace=True)
         self._noise, self._rate = noise_of(scale, epsilon_per_unit, sigma_squared, (0, LARGEST_COUNT))
         super().__init__(
             max_keys=int(max_keys),
@@ -204,7 +207,8 @@ class SparseHistogram(KeyMechanism):
         >>> SparseHistogram.calibrated(1, "1e-5", max_keys=1)
         SparseHistogram(max_keys=1, threshold=13, epsilon=1, neighbors='add-remove', scale=Fraction(1, 1))
         """
-        level, exact, keys = nonzero_level(epsilon), threshold_delta(delta), check_keys(max_keys)
+        level, exact = nonzero_level(epsilon), threshold_delta(delta)
+        keys = check_keys(max_keys, laplace=method == "laplace")
         if method not in ("auto", "laplace", "gaussian"):
             raise ValueError(f"method must be 'auto', 'laplace' or 'gaussian'; got {short_repr(method)}")
         enclosure(level, "epsilon")  # refuses what is too large
@@ -260,6 +264,11 @@ class SparseHistogram(KeyMechanism):
             return False
         return True
 
+    @property
+    def _hidden(self) -> Fraction:
+        """The probability that a key of a single user is not shown, at least."""
+        return 1 - self._shown.probability_bounds(1)[1]
+
     @cached_property
     def _keys(self) -> Keys:
         replace = self.neighbors == "replace"
@@ -277,8 +286,7 @@ class SparseHistogram(KeyMechanism):
         noises = (self._noise, *(one.noise for one in self._sums))
         distance = sum((distance_of(noise) for noise in noises), Fraction(0))
         distance += sum((shift.distance for shift in own), Fraction(0))
-        hidden = 1 - self._shown.probability(1)
-        return Keys(self.max_keys, self.neighbors, hidden, own, common, distance)
+        return Keys(self.max_keys, self.neighbors, self._hidden, own, common, distance)
 
     def delta(self, epsilon: Epsilon) -> Fraction:
         """A delta for another epsilon: at or just above the least one that the account shows."""
@@ -296,7 +304,7 @@ class SparseHistogram(KeyMechanism):
     @property
     def vanishing_delta(self) -> Fraction:
         """The probability that any of a user's keys is shown that nobody else has, at most: the delta beside rho."""
-        return vanishing(1 - self._shown.probability(1), self.max_keys)
+        return _core.vanishing_delta(self._hidden, self.max_keys)
 
     @property
     def distance(self) -> Fraction:
@@ -332,20 +340,24 @@ class SparseHistogram(KeyMechanism):
         )
 
     def release_probability(self, count: int) -> Fraction:
-        """The probability that a key of so many users is shown, exactly as it is drawn."""
+        """The probability that a key of so many users is shown, exactly as it is drawn; refused for very wide noise."""
         return self._shown.probability(self._clamped(check_count(count, "count", 0)))
 
     def users_for(self, probability: Number) -> int:
-        """The least number of users whose key is shown with this probability, in (0, 1)."""
+        """The least number of users whose key is shown with this probability, in (0, 1); a few more for wide noise."""
         wanted = open_unit_fraction(probability, "probability")
+
+        def shown(users: int) -> Fraction:
+            return self._shown.probability_bounds(self._clamped(users))[0]
+
         low, high = 0, self.threshold
-        while self.release_probability(high) < wanted:
+        while shown(high) < wanted:
             low, high = high, 2 * high
             if high > LARGEST_COUNT:
                 raise ValueError(f"probability={short_repr(probability)} is too near to 1: no count has it")
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.release_probability(middle) >= wanted else (middle, high)
+            low, high = (low, middle) if shown(middle) >= wanted else (middle, high)
         return high
 
     def interval(self, count: int, level: Number = "0.95") -> tuple[int, int]:
@@ -373,14 +385,16 @@ class SparseHistogram(KeyMechanism):
         side = (1 - open_unit_fraction(level, "level")) / 2
         shown = int(count)
 
+        # Where noise is too wide to be listed these are upper bounds, and the interval is a little longer.
         def above(users: int) -> Fraction:
             """The probability of this count or more, among shown ones; 0 where the key cannot be shown."""
-            whole = self.release_probability(users)
-            return self._noise.tail(shown - self._clamped(users)) / whole if whole else Fraction(0)
+            whole, _ = self._shown.probability_bounds(self._clamped(users))
+            part = tail_bounds(self._noise, shown - self._clamped(users))[1] if users >= 1 else Fraction(0)
+            return min(part / whole, Fraction(1)) if whole else Fraction(users >= 1)
 
         def below(users: int) -> Fraction:
-            whole = self.release_probability(users)
-            return 1 - self._noise.tail(shown + 1 - self._clamped(users)) / whole if whole else Fraction(1)
+            _, whole = self._shown.probability_bounds(self._clamped(users))
+            return 1 - tail_bounds(self._noise, shown + 1 - self._clamped(users))[0] / whole if whole else Fraction(1)
 
         low, high = 0, shown  # P[Z >= 0] is above 1/2
         while high - low > 1:

@@ -23,6 +23,7 @@ pub use gaussian::Sampling;
 pub use leaves::{Atom, Part, mass_bits};
 pub use levels::{Levels, Multiplier};
 pub use noise::{gaussian_delta_above, normal_tail_above};
+pub(crate) use noise::{DEEP, Depth, Point, SHALLOW, delta_above};
 
 use crate::{
     Error, Result,

@@ -12,7 +12,8 @@
 //!   distributions that are drawn from), [`correlated`] (draws by public randomness that agree where distributions overlap)
 //! * 3: [`family`] (the worst of many listed pairs, and of all pairs), [`stability`] (which deletions make all that is
 //!   left pairwise indistinguishable), [`score`] (integer scores of hypotheses that change by at most a known number when
-//!   one user is replaced), [`dimension`] (VC and Littlestone dimensions of finite classes)
+//!   one user is replaced), [`dimension`] (VC and Littlestone dimensions of finite classes), [`keys`] (keys that vanish with
+//!   their only user)
 //! * 4: [`vectors`] (a vector for each user, and integer sums of them of known sensitivity), [`table`] (rows of users with
 //!   keys, added up to a bounded integer vector for each user)
 //! * 5: [`protocol`] (what users send when nobody is given their data, and what that protects)
@@ -29,6 +30,7 @@ pub mod divergence;
 pub mod error;
 pub mod exact;
 pub mod family;
+pub mod keys;
 pub mod memory;
 pub mod pmf;
 pub mod protocol;

@@ -17,6 +17,7 @@ mod exact;
 mod exponential;
 mod family;
 mod grouped;
+mod keys;
 mod local;
 mod matrix;
 mod public;
@@ -74,6 +75,11 @@ mod _core {
     };
     #[pymodule_export]
     use crate::grouped::{PyGroupedExponentialRate, check_groups};
+    #[pymodule_export]
+    use crate::keys::{
+        PyUnionRounds, gaussian_hockey_stick, key_groups, keys_delta, propose_histogram, propose_union,
+        union_threshold, vanishing_delta,
+    };
     #[pymodule_export]
     use crate::local::{PyLocalRandomizer, bits_of_rows, hadamard_transform};
     #[pymodule_export]

@@ -9,16 +9,14 @@ use crate::{
     exact::{Integer, Interval, Level, Rational, dyadic::Dyadic, exp::exp, ln::ln},
 };
 use num_traits::{One, Signed, ToPrimitive, Zero};
-use std::{cmp::Ordering, sync::OnceLock};
+use std::{cell::RefCell, cmp::Ordering, sync::OnceLock};
 
 /// Bits of the constant that is kept.
 const REMEMBERED: i64 = 512;
 /// Significant bits of a bound.
 const BITS: i64 = 160;
-/// Smaller values are resolved to 2^-FINEST only, and those that are shown to be below it are said to be that.
-const FINEST: i64 = 4096;
-/// Where x^2 is this, e^(-x^2 / 2) / 2 is below 2^-FINEST.
-const FARTHEST: f64 = 5700.0;
+/// Bits of a loss that are computed at first.
+const FIRST: i64 = 320;
 /// Where x^2 is this, a tail e^(-x^2 / 2) / 2 is below 2^-462, and said to be that.
 const FARTHEST_TAIL: u32 = 640;
 const LEAST_TAIL: i64 = 462;
@@ -55,6 +53,42 @@ fn loss(level: &Level, bits: i64) -> Interval {
     logarithm.plus(&Interval::rational(level.exponent(), bits), bits)
 }
 
+/// How small values may get: those that are shown to be below 2^-`bits` are said to be that, and no others are finer resolved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Depth {
+    bits: i64,
+    /// Where x^2 is this, e^(-x^2 / 2) / 2 is below 2^-`bits`: above 2 ln 2 (bits - 1).
+    farthest: f64,
+}
+
+/// As deep as a delta is ever asked for.
+pub(crate) const DEEP: Depth = Depth { bits: 4096, farthest: 5700.0 };
+/// As deep as parts of a delta matter.
+pub(crate) const SHALLOW: Depth = Depth { bits: 384, farthest: 532.0 };
+
+/// A level E >= 1 of curves of Gaussian noise. Its logarithm is kept, as it takes most of the time.
+#[derive(Debug)]
+pub(crate) struct Point {
+    level: Level,
+    loss: RefCell<(i64, Interval)>,
+}
+
+impl Point {
+    pub(crate) fn new(level: Level) -> Self {
+        let loss = RefCell::new((FIRST, loss(&level, FIRST)));
+        Self { level, loss }
+    }
+
+    /// Encloses ln E to so many bits, or more.
+    fn loss(&self, bits: i64) -> Interval {
+        let mut kept = self.loss.borrow_mut();
+        if kept.0 < bits {
+            *kept = (bits, loss(&self.level, bits));
+        }
+        kept.1.clone()
+    }
+}
+
 fn power(exponent: i64) -> Dyadic {
     Dyadic { mantissa: Integer::one(), exponent }
 }
@@ -69,27 +103,33 @@ fn rise(x: &Interval) -> Dyadic {
 ///
 /// Balle and Wang (2018), Theorem 8. Above it by a part in 2^158 at most, where it is at least 2^-4096.
 ///
-/// # Numerics
-/// The first argument is rounded up and the second one down, and so are the values of Phi and of E. `distribution` encloses Phi to
-/// about 2^-bits, absolutely. Two terms of which the second is at most the first are as precise as their difference needs where bits
-/// are those of a part of it, and of E, which multiplies the second; how many it has is guessed from e^(-x^2 / 2), and more are
-/// taken until the enclosure is narrow.
-///
 /// # Errors
 /// Where `mu2` or the loss is negative, or the loss is above 1025.
 pub fn gaussian_delta_above(mu2: &Rational, level: &Level) -> Result<Rational> {
     if mu2.is_negative() {
         return Err(Error::invalid("mu2", "must not be negative".to_owned()));
     }
-    let about = loss(level, 64);
-    let (least, most) = about.to_f64_bounds();
+    let point = Point::new(level.clone());
+    let (least, most) = point.loss(64).to_f64_bounds();
     if most < 0.0 || least > MOST_LOSS {
         return Err(Error::invalid("level", format!("must be from 1 to e^{MOST_LOSS}")));
     }
-    if mu2.is_zero() {
-        return Ok(Rational::zero());
+    Ok(delta_above(mu2, &point, DEEP).to_rational())
+}
+
+/// The same for a point of at most e^1025.
+///
+/// # Numerics
+/// The first argument is rounded up and the second one down, and so are the values of Phi and of E. `distribution` encloses Phi to
+/// about 2^-bits, absolutely. Two terms of which the second is at most the first are as precise as their difference needs where bits
+/// are those of a part of it, and of E, which multiplies the second; how many it has is guessed from e^(-x^2 / 2), and more are
+/// taken until the enclosure is narrow.
+pub(crate) fn delta_above(mu2: &Rational, point: &Point, depth: Depth) -> Dyadic {
+    if !mu2.is_positive() {
+        return Dyadic::integer(Integer::zero());
     }
-    // The arguments of Phi times mu; 2^-FINEST is more than mu / sqrt(2 pi), which is more than the curve.
+    // The arguments of Phi times mu; 2^-depth is more than mu / sqrt(2 pi), which is more than the curve.
+    let about = point.loss(64);
     let squared = |bits| Interval::rational(mu2, bits);
     let halved = |x: &Dyadic| Dyadic { exponent: x.exponent - 1, ..x.clone() };
     let half = |x: &Interval| Interval { lower: halved(&x.lower), upper: halved(&x.upper) };
@@ -98,33 +138,34 @@ pub fn gaussian_delta_above(mu2: &Rational, level: &Level) -> Result<Rational> {
         (middle.upper.sign() == Ordering::Less, middle.lower.sign() == Ordering::Greater);
     let ratio = middle.times(&middle, 64).times(&squared(64).reciprocal(64), 64).to_f64_bounds().0;
     let magnitude = mu2.denom().bits().cast_signed() - mu2.numer().bits().cast_signed();
-    if magnitude > 2 * FINEST || (negative && ratio >= FARTHEST) {
-        return Ok(power(-FINEST).to_rational());
+    if magnitude > 2 * depth.bits || (negative && ratio >= depth.farthest) {
+        return power(-depth.bits);
     }
-    if positive && ratio >= FARTHEST {
-        return Ok(Rational::one());
+    if positive && ratio >= depth.farthest {
+        return power(0);
     }
     let smaller = (magnitude + 1).max(0) / 2;
-    let growth = (most * 1.5).ceil() as i64 + 8;
-    let depth = if negative { (ratio * 0.73) as i64 } else { 0 };
-    let mut wanted = 16 + smaller + depth;
+    let growth = (about.to_f64_bounds().1 * 1.5).ceil() as i64 + 8;
+    let deep = if negative { (ratio * 0.73) as i64 } else { 0 };
+    let mut wanted = 16 + smaller + deep;
     loop {
-        let bits = wanted.min(FINEST) + BITS + 16 + growth + smaller;
+        let bits = wanted.min(depth.bits) + BITS + 16 + growth + smaller;
         let fine = bits + 64;
-        let (loss, half) = (loss(level, fine), half(&squared(fine)));
+        let (loss, half) = (point.loss(fine), half(&squared(fine)));
         let inverse = square_root(&squared(fine), fine).reciprocal(fine);
         let first = half.minus(&loss, fine).times(&inverse, fine);
         let second = half.plus(&loss, fine).times(&inverse, fine).negated();
         let (above, below) = (normal(&first.upper, bits), normal(&second.lower, bits));
-        let factor = level.enclosure(bits);
+        let factor = point.level.enclosure(bits);
         let upper = above.upper.plus(&factor.lower.times(&below.lower).negated());
         let lower = above
             .lower
             .plus(&rise(&first).negated())
             .plus(&factor.upper.times(&below.upper.plus(&rise(&second))).negated());
         let width = upper.plus(&lower.negated()).times(&power(BITS));
-        if width.compare(&upper) != Ordering::Greater || wanted >= FINEST {
-            return Ok(upper.rounded(BITS, true).to_rational().min(Rational::one()));
+        if width.compare(&upper) != Ordering::Greater || wanted >= depth.bits {
+            let found = upper.rounded(BITS, true);
+            return if found.compare(&power(0)) == Ordering::Greater { power(0) } else { found };
         }
         wanted += 64;
     }
