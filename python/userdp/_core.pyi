@@ -40,6 +40,7 @@ __all__ = [
     "TruncatedDiscreteLaplaceTable",
     "TwoSidedGeometric",
     "UniformInteger",
+    "UnionRounds",
     "UserVectors",
     "VersionSpaces",
     "WhitenedRows",
@@ -62,6 +63,7 @@ __all__ = [
     "family_worst",
     "first_rows",
     "gaussian_delta_above",
+    "gaussian_hockey_stick",
     "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
@@ -70,6 +72,8 @@ __all__ = [
     "is_indistinguishable",
     "is_indistinguishable_float64",
     "kappa",
+    "key_groups",
+    "keys_delta",
     "kl_divergence",
     "largest_loss",
     "largest_loss_at_most",
@@ -84,6 +88,8 @@ __all__ = [
     "pairwise_maximum",
     "pairwise_verdict",
     "privacy_profile",
+    "propose_histogram",
+    "propose_union",
     "psi_scores",
     "quantized_masses",
     "random_permutation",
@@ -96,9 +102,11 @@ __all__ = [
     "subsets",
     "surrogate_scores",
     "total_variation",
+    "union_threshold",
     "user_codes",
     "user_errors",
     "user_errors_above",
+    "vanishing_delta",
     "walked_sums",
     "window_total_distribution",
     "window_total_weights",
@@ -420,6 +428,57 @@ def renyi_divergence(p: _Masses, q: _Masses, order: Fraction) -> float: ...
 def exp_bounds(epsilon: Level, bits: int) -> tuple[Fraction, Fraction]: ...
 def gaussian_delta_above(mu2: Fraction, epsilon: Level) -> Fraction: ...
 def normal_tail_above(square: Fraction) -> Fraction: ...
+def gaussian_hockey_stick(mu2: Fraction, level: Fraction) -> Fraction: ...
+def key_groups(max_keys: int) -> list[tuple[int, int]]: ...
+def vanishing_delta(hidden: Fraction, max_keys: int) -> Fraction: ...
+def keys_delta(
+    *,
+    max_keys: int,
+    replace: bool,
+    hidden: Fraction,
+    distance: Fraction,
+    low: Fraction,
+    high: Fraction,
+    limit: Fraction | None = None,
+    own: Fraction,
+    common: Fraction | None = None,
+    curve: Callable[[int, int, Fraction, Fraction], Fraction] | None = None,
+) -> Fraction: ...
+def propose_union(
+    max_keys: int, *, replace: bool, walk: bool, epsilon: float, delta: float, parts: Sequence[float]
+) -> list[tuple[float, float]] | None: ...
+def union_threshold(max_keys: int, *, sigma: float, shown: float) -> float: ...
+def propose_histogram(
+    max_keys: int,
+    *,
+    replace: bool,
+    laplace: bool,
+    epsilon: float,
+    delta: float,
+    share: float,
+    common: float,
+    probability: float,
+) -> list[tuple[float, int, float]]: ...
+
+@final
+class UnionRounds:
+    def __new__(
+        cls,
+        rounds: Sequence[tuple[Fraction, Fraction, Sequence[Fraction]]],
+        *,
+        weight: int,
+        max_keys: int,
+        replace: bool,
+        walk: bool,
+        slack: int,
+        moved: int,
+    ) -> UnionRounds: ...
+    @property
+    def hidden(self) -> Fraction: ...
+    @property
+    def mu2(self) -> list[Fraction]: ...
+    def delta(self, low: Fraction, high: Fraction) -> Fraction: ...
+
 def ln_bounds(x: Fraction) -> tuple[float, float]: ...
 def exp_weights(exponents: Sequence[Fraction], bits: int) -> list[int]: ...
 def family_worst(

@@ -22,7 +22,7 @@ from userdp.exact.numbers import PrivacyLevel
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import DiscreteGaussian, SetUnion
 from userdp.mechanisms.noisy_threshold import LISTED, NoisyThreshold, tail_at_most
-from userdp.mechanisms.union_rounds import Round, Rounds, weight_of
+from userdp.mechanisms.union_rounds import Rounds, weight_of
 
 F = Fraction
 CASES = json.loads((Path(__file__).parents[1] / "data" / "set_union_cases.json").read_text())
@@ -215,7 +215,7 @@ def test_the_policy_on_all_small_worlds(neighbors: Any) -> None:
 
     def certified(sigma_squared: int) -> Fraction:
         threshold = NoisyThreshold(DiscreteGaussian(sigma_squared=sigma_squared), 144)
-        rounds = Rounds((Round(threshold, weight, 2, neighbors, True, 3 * 3, 2),))
+        rounds = Rounds((threshold,), weight, 2, neighbors, walk=True, slack=3 * 3, moved=2)
         return rounds.delta(PrivacyLevel(level, F(0)))
 
     delta = certified(32**2)
@@ -369,7 +369,7 @@ def test_arguments_are_refused_by_name() -> None:
     good: dict[str, Any] = {"max_keys": 2, "rounds": [(100, 50)], "epsilon": 1}
     for change, message in [
         ({"max_keys": 0}, "max_keys"),
-        ({"max_keys": 2**13}, "max_keys"),
+        ({"max_keys": 2**21}, "max_keys"),
         ({"rounds": []}, "rounds"),
         ({"rounds": [(100, 50)] * 3}, "rounds"),
         ({"rounds": [(1, 50)]}, "sigma_squared"),

@@ -73,6 +73,47 @@ RELEASE = _core.Release.pure(LEVEL, F(0), 2)
 COMPOSED = _core.Composed([RELEASE], [3], limbs=2, resolution=F(1, 100), cut=0, max_terms=100, reach=10.0)
 
 
+UNION = _core.UnionRounds(
+    [(F(9), F(0), [F(1, 100), F(1, 200)])],
+    weight=2,
+    max_keys=2,
+    replace=True,
+    walk=False,
+    slack=0,
+    moved=4,
+)
+
+
+def keys_delta(
+    max_keys: Any, replace: Any, hidden: Any, distance: Any, low: Any, high: Any, limit: Any, own: Any, common: Any
+) -> Any:
+    asked = {"max_keys": max_keys, "replace": replace, "hidden": hidden, "distance": distance, "limit": limit}
+    return _core.keys_delta(**asked, low=low, high=high, own=own, common=common)
+
+
+def keys_delta_by(max_keys: Any, hidden: Any, low: Any, curve: Any) -> Any:
+    asked = {"max_keys": max_keys, "replace": True, "hidden": hidden, "distance": F(0), "low": low, "high": low}
+    return _core.keys_delta(**asked, own=F(0), curve=lambda *_: curve)
+
+
+def union_rounds(
+    variance: Any, distance: Any, shown: Any, weight: Any, max_keys: Any, walk: Any, slack: Any, moved: Any
+) -> Any:
+    asked = {"weight": weight, "max_keys": max_keys, "replace": True, "walk": walk, "slack": slack, "moved": moved}
+    return _core.UnionRounds([(variance, distance, shown)] * 2, **asked).delta(F(2), F(2))
+
+
+def propose_union(max_keys: Any, walk: Any, epsilon: Any, delta: Any, parts: Any) -> Any:
+    return _core.propose_union(max_keys, replace=True, walk=walk, epsilon=epsilon, delta=delta, parts=parts)
+
+
+def propose_histogram(
+    max_keys: Any, laplace: Any, epsilon: Any, delta: Any, share: Any, common: Any, probability: Any
+) -> Any:
+    asked = {"laplace": laplace, "epsilon": epsilon, "delta": delta, "share": share, "common": common}
+    return _core.propose_histogram(max_keys, replace=True, **asked, probability=probability)
+
+
 def composed(releases: Any, counts: Any, limbs: Any, resolution: Any, cut: Any, max_terms: Any, reach: Any) -> Any:
     options = {"limbs": limbs, "resolution": resolution, "cut": cut, "max_terms": max_terms, "reach": reach}
     whole = _core.Composed(releases, counts, **options)
@@ -354,6 +395,19 @@ CALLS: dict[str, Call] = {
     "renyi_divergence": (_core.renyi_divergence, (P, WEIGHTS, F(2))),
     "exp_bounds": (_core.exp_bounds, (LEVEL, 64)),
     "gaussian_delta_above": (_core.gaussian_delta_above, (F(1, 20), LEVEL)),
+    "gaussian_hockey_stick": (_core.gaussian_hockey_stick, (F(1), F(1, 2))),
+    "key_groups": (_core.key_groups, (40,)),
+    "vanishing_delta": (_core.vanishing_delta, (F(9, 10), 3)),
+    "keys_delta": (keys_delta, (2, True, F(9, 10), F(1, 10**9), F(2), F(2), F(1, 2), F(1), F(1))),
+    "keys_delta.curve": (keys_delta_by, (2, F(9, 10), F(2), F(1, 100))),
+    "UnionRounds": (union_rounds, (F(9), F(0), [F(1, 100), F(1, 200)], 2, 2, False, 0, 4)),
+    "UnionRounds.delta": (UNION.delta, (F(2), F(2))),
+    "propose_union": (propose_union, (2, False, 1.0, 1e-5, [0.5, 0.5])),
+    "union_threshold": (
+        lambda keys, sigma, shown: _core.union_threshold(keys, sigma=sigma, shown=shown),
+        (2, 1.0, 0.1),
+    ),
+    "propose_histogram": (propose_histogram, (2, True, 1.0, 1e-5, 1.0, 0.0, 0.5)),
     "normal_tail_above": (_core.normal_tail_above, (F(4),)),
     "ln_bounds": (_core.ln_bounds, (F(2),)),
     "exp_weights": (_core.exp_weights, ([F(0), F(-1)], 64)),

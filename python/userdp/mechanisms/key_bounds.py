@@ -31,8 +31,8 @@ def check_keys(max_keys: object, *, laplace: bool = False) -> int:
         gaussian = f"take Gaussian noise, of which up to {MOST_KEYS} are accounted, or " if laplace else ""
         noise = "discrete Laplace noise" if laplace else "noise"
         raise BudgetError(
-            f"max_keys must be at most {most}, as the {noise} of all keys of a user is accounted jointly; got {short_repr(max_keys)}: "
-            f"{gaussian}let users count in {most} keys at most, which are chosen at random"
+            f"max_keys must be at most {most}, as the {noise} of all keys of a user is accounted jointly; got "
+            f"{short_repr(max_keys)}: {gaussian}let users count in {most} keys at most, which are chosen at random"
         )
     return keys
 

@@ -19,7 +19,7 @@ LISTED = 2**15
 """Of noise with a larger support, sums of weights have tails that are bounded by those of the normal distribution."""
 NEARLY = 1 - Fraction(1, 2**100)
 FAR = 2**9
-"""From x^2 on where this is, lower bounds of tails are 0: e^(-x^2 / 2) is below the noise's distance from ideal noise."""
+"""Where x^2 is this or more, lower bounds of tails are 0: e^(-x^2 / 2) is below what drawn noise is off ideal noise."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,6 @@ def tail_at_most(noise: Noise, least: int) -> Fraction:
         return noise.tail(least)
     # Ideal weights e^(-x^2 / (2 sigma^2)) fall from 0 on, so those from x on are below the integral from x - 1, and all
     # of them add up to sqrt(2 pi) sigma at least (Poisson summation): the quotient is at most Phi(-(x - 1) / sigma).
-    if least <= 1:
+    if least < 1:
         return Fraction(1)
     return min(Fraction(1), _core.normal_tail_above((least - 1) ** 2 / noise.sigma_squared) + noise.distance)

@@ -93,7 +93,8 @@ def _in_order(proposed: list[tuple[str, float, int, float]]) -> Iterator[tuple[s
         more_users.append(larger)
     for users in (fewest + more for more in more_users):
         spare = [
-            (users - math.ceil(predicted - 1e-9), kind, threshold, size) for kind, predicted, threshold, size in proposed
+            (users - math.ceil(predicted - 1e-9), kind, threshold, size)
+            for kind, predicted, threshold, size in proposed
         ]
         # Predictions are a little off: one user less may do.
         fitting = [

@@ -64,9 +64,7 @@ def _attempts(
         factor *= HIGHER
 
 
-def _in_integers(
-    keys: int, walk: bool, rounds: list[Proposal], factor: Fraction, wider: bool
-) -> dict[str, Any] | None:
+def _in_integers(keys: int, walk: bool, rounds: list[Proposal], factor: Fraction, wider: bool) -> dict[str, Any] | None:
     # Within a rho nothing is left unused; otherwise the parameters are public numbers that people read.
     bits = 48 if wider else 16
     variances = [_rounded(sigma * sigma, bits) * (factor if wider else 1) for sigma, _ in rounds]

@@ -137,10 +137,9 @@ class Keys:
     def _search(self, level: PrivacyLevel, limit: Fraction | None) -> Fraction:
         """The largest value over all splits; any number beside the limit that decides, with one."""
         low, high = enclosure(level, "epsilon")
-        own, common = (
-            None if any(shift.mu2 is None for shift in shifts) else sum((shift.mu2 or 0 for shift in shifts), Fraction(0))
-            for shifts in (self.own, self.common)
-        )
+        mu2 = [[shift.mu2 for shift in shifts if shift.mu2 is not None] for shifts in (self.own, self.common)]
+        own, common = (sum(shifts, Fraction(0)) for shifts in mu2)
+        continuous = [len(shifts) for shifts in mu2] == [len(self.own), len(self.common)]
 
         def curve(single: int, both: int, level: Fraction, negligible: Fraction) -> Fraction:
             parts = [*((shift, single) for shift in self.own), *((shift, both) for shift in self.common)]
@@ -154,9 +153,9 @@ class Keys:
             low=low,
             high=high,
             limit=limit,
-            own=own or Fraction(0),
-            common=(common or Fraction(0)) if self.common else None,
-            curve=curve if own is None or common is None else None,
+            own=own,
+            common=common if self.common else None,
+            curve=None if continuous else curve,
         )
 
 

@@ -22,8 +22,8 @@ pub use curve::Composed;
 pub use gaussian::Sampling;
 pub use leaves::{Atom, Part, mass_bits};
 pub use levels::{Levels, Multiplier};
-pub use noise::{gaussian_delta_above, normal_tail_above};
 pub(crate) use noise::{DEEP, Depth, Point, SHALLOW, delta_above};
+pub use noise::{gaussian_delta_above, normal_tail_above};
 
 use crate::{
     Error, Result,

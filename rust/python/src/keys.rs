@@ -103,7 +103,7 @@ impl PyUnionRounds {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        rounds: Items<(BigRational, BigRational, Vec<BigRational>)>,
+        rounds: Items<(BigRational, BigRational, Items<BigRational>)>,
         weight: u64,
         max_keys: u64,
         replace: bool,
@@ -123,7 +123,7 @@ impl PyUnionRounds {
                 slack,
                 moved,
                 distance,
-                shown,
+                shown: shown.0,
             })
             .collect();
         run(py, None, |_| {
@@ -172,7 +172,7 @@ pub(crate) fn propose_union(
 #[pyfunction]
 #[pyo3(signature = (max_keys, *, sigma, shown))]
 pub(crate) fn union_threshold(max_keys: u64, sigma: f64, shown: f64) -> PyResult<f64> {
-    if !(sigma.is_finite() && sigma > 0.0 && shown >= 0.0 && shown < 1.0) {
+    if !(sigma.is_finite() && sigma > 0.0 && (0.0..1.0).contains(&shown)) {
         return Err(PyValueError::new_err("sigma must be positive and finite, and shown in [0, 1)"));
     }
     run_short(|| Ok(guess::Union::new(max_keys, false, false)?.threshold(sigma, shown)))

@@ -179,8 +179,7 @@ impl<'a> Chords<'a> {
         }
         let mut hull: Vec<(Corner, Slope)> = Vec::with_capacity(corners.len());
         for corner in corners {
-            loop {
-                let Some((last, to_last)) = hull.last() else { break };
+            while let Some((last, to_last)) = hull.last() {
                 if hull.len() == 1 || !Slope::between(last, &corner).at_most(to_last) {
                     break;
                 }

@@ -185,12 +185,8 @@ impl Union {
             return Err(Error::invalid("epsilon, delta", "must be a positive number and one in (0, 1)"));
         }
         let root = self.lengths.sqrt();
-        let narrowest = least(
-            |sigma| gaussian_delta(root / sigma, epsilon) <= delta,
-            1e-3_f64.ln(),
-            1e9_f64.ln(),
-            60,
-        );
+        let narrowest =
+            least(|sigma| gaussian_delta(root / sigma, epsilon) <= delta, 1e-3_f64.ln(), 1e9_f64.ln(), 60);
         let mut best: Option<Vec<Proposal>> = None;
         for wider in WIDER {
             control.check()?;
@@ -241,7 +237,7 @@ fn largest(split: &[(f64, f64)], epsilon: f64) -> f64 {
 }
 
 /// Counts and sums by key.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Histogram {
     /// What is promised.
     pub epsilon: f64,
@@ -271,8 +267,9 @@ impl Histogram {
     fn splits(&self) -> Vec<f64> {
         let many = (self.max_keys + 1).min(SPLITS);
         let apart = self.max_keys as f64 / (many - 1).max(1) as f64;
-        let mut found: Vec<f64> =
-            (0..many).map(|place| (place as f64 * apart).round_ties_even().min(self.max_keys as f64)).collect();
+        let mut found: Vec<f64> = (0..many)
+            .map(|place| (place as f64 * apart).round_ties_even().min(self.max_keys as f64))
+            .collect();
         found.dedup();
         found
     }
@@ -309,8 +306,9 @@ impl Histogram {
     /// [`Error::InvalidArgument`] for what is out of range; [`Error::Canceled`].
     pub fn proposed(&self, laplace: bool, control: &Control) -> Result<Vec<Candidate>> {
         let open = |x: f64| x > 0.0 && x < 1.0;
-        let finite = self.epsilon.is_finite() && self.epsilon > 0.0 && self.common >= 0.0 && self.common.is_finite();
-        if !finite || !open(self.delta) || !open(self.probability) || !(self.share > 0.0 && self.share <= 1.0) {
+        let finite = self.epsilon.is_finite() && self.epsilon > 0.0;
+        let shares = self.common >= 0.0 && self.common.is_finite() && self.share > 0.0 && self.share <= 1.0;
+        if !(finite && shares && open(self.delta) && open(self.probability)) {
             return Err(Error::invalid("epsilon, delta, share, probability", "are out of range"));
         }
         if self.max_keys == 0 || (laplace && self.max_keys > MOST_LAPLACE_KEYS) {
@@ -335,8 +333,10 @@ impl Histogram {
             let size = narrowest * STEP.powf(power * f64::from(index)) * (1.0 + 1e-9);
             let (threshold, more) = if laplace {
                 let rate = self.share / size;
-                let moves: Vec<f64> =
-                    splits.iter().map(|split| laplace_delta(1.0 / size, moved - split, self.epsilon)).collect();
+                let moves: Vec<f64> = splits
+                    .iter()
+                    .map(|split| laplace_delta(1.0 / size, moved - split, self.epsilon))
+                    .collect();
                 let shown = |x: f64| {
                     if x > 1.0 { (-rate * (x - 1.0)).exp() / (1.0 + (-rate).exp()) } else { 0.9 }
                 };

@@ -26,7 +26,7 @@ pub(super) const BITS: i64 = 136;
 const TOLERANCE: u32 = 3;
 const LOOKED_AT: usize = 8;
 /// From the probability 2^-LARGE on it is counted that new keys are hidden on one side only.
-const LARGE: i64 = 12;
+const LARGE: u8 = 12;
 /// The variance by which ideal discrete noise is smoothed from continuous noise, and the logarithm of how near that is.
 const SMOOTHING: u32 = 4;
 const SMOOTHED_WITHIN: usize = 112;
@@ -101,7 +101,15 @@ impl Round {
         let mu2 = shares.iter().map(|share| (&length - share) * &unit).collect();
         let smoothed = Rational::new(Integer::one(), Integer::one() << SMOOTHED_WITHIN);
         let far = (distance + smoothed) * Integer::from(*moved);
-        Ok(Self { replace: *replace, single: listed_singly(*max_keys, *walk), length, unit, far, mu2, hidden })
+        Ok(Self {
+            replace: *replace,
+            single: listed_singly(*max_keys, *walk),
+            length,
+            unit,
+            far,
+            mu2,
+            hidden,
+        })
     }
 
     /// mu^2 of the continuous noise where no key is new.
@@ -139,10 +147,7 @@ impl Round {
     ///
     /// What is kept falls as shares and q grow; without a q it is that of q = 1. Ranges of shares that have all of them are as long
     /// as their bounds are not much above values that are taken.
-    fn largest(
-        &self,
-        kept: &mut dyn FnMut(usize, Option<&Dyadic>) -> Result<Dyadic>,
-    ) -> Result<Dyadic> {
+    fn largest(&self, kept: &mut dyn FnMut(usize, Option<&Dyadic>) -> Result<Dyadic>) -> Result<Dyadic> {
         let last = self.hidden.len() - 1;
         let mut known: Vec<Option<Dyadic>> = vec![None; last + 1];
         let mut value = |place: usize, kept: &mut dyn FnMut(usize, Option<&Dyadic>) -> Result<Dyadic>| {
@@ -156,7 +161,7 @@ impl Round {
         for place in (0..=LOOKED_AT).map(|place| last * place / LOOKED_AT) {
             top = larger(top, together(&self.hidden[place], &value(place, kept)?));
         }
-        let nearly = Dyadic { mantissa: (Integer::one() << LARGE as usize) - 1, exponent: -LARGE };
+        let nearly = Dyadic { mantissa: (Integer::one() << LARGE) - 1, exponent: -i64::from(LARGE) };
         let (mut low, mut best) = (0, zero());
         while low <= last {
             let first = value(low, kept)?;
@@ -175,7 +180,7 @@ impl Round {
             } else {
                 first
             };
-                best = larger(best, together(q, &kept_there));
+            best = larger(best, together(q, &kept_there));
             if high == last {
                 break;
             }

@@ -48,7 +48,10 @@ pub(super) fn fraction((part, whole): (u64, u64)) -> Rational {
 /// Unless there is a key, and at most 2^24.
 pub fn groups(max_keys: u64) -> Result<Vec<(u64, u64)>> {
     if !(1..=MOST_KEYS).contains(&max_keys) {
-        return Err(Error::invalid("max_keys", format!("{max_keys} is out of range; from 1 to 2^24 are accepted")));
+        return Err(Error::invalid(
+            "max_keys",
+            format!("{max_keys} is out of range; from 1 to 2^24 are accepted"),
+        ));
     }
     let (mut found, mut first) = (Vec::new(), 1);
     while first <= max_keys {
@@ -101,11 +104,7 @@ fn most_shown(groups: &[(u64, Dyadic)], shares: &[(u64, u64)], walk: bool) -> Ve
 ///
 /// # Errors
 /// Unless there is a probability in [0, 1] for each of the [`groups`].
-pub(super) fn hidden(
-    max_keys: u64,
-    walk: bool,
-    shown: &[Rational],
-) -> Result<(Vec<Rational>, Vec<Dyadic>)> {
+pub(super) fn hidden(max_keys: u64, walk: bool, shown: &[Rational]) -> Result<(Vec<Rational>, Vec<Dyadic>)> {
     let groups = groups(max_keys)?;
     if shown.len() != groups.len() || shown.iter().any(|x| x.is_negative() || x.numer() > x.denom()) {
         return Err(Error::invalid(

@@ -3,7 +3,7 @@
 //! Nothing is paid twice, and the worst split is searched, the one of the largest bound first. Proofs:
 //! `docs/proofs/sparse_histogram.md`.
 
-use super::{curve::At, larger, one, quotient, rest, rounded, zero};
+use super::{curve::At, larger, one, quotient, rest, rounded, smaller, zero};
 use crate::{
     Error, Result,
     composition::DEEP,
@@ -26,11 +26,14 @@ const SHARE: u32 = 1_000_000;
 const SINGLY: u64 = 4096;
 /// The most keys of a user.
 const MOST_KEYS: u64 = 1 << 32;
+/// Powers below 2^LEAST are taken as 0 from below, and as that from above.
+const LEAST: i64 = -4096;
 
 /// What one user changes: keys of their own, keys in common with who replaces them, and what hides a new key.
 #[derive(Debug)]
 pub struct Keys {
-    max_keys: u64,
+    /// How many keys a user has at most.
+    most: u64,
     replace: bool,
     /// Whether numbers move in keys that both have.
     common: bool,
@@ -97,7 +100,14 @@ impl Keys {
         if distance.is_negative() {
             return Err(Error::invalid("distance", "must not be negative"));
         }
-        Ok(Self { max_keys, replace, common: common && replace, hidden, distance, powers: HashMap::new() })
+        Ok(Self {
+            most: max_keys,
+            replace,
+            common: common && replace,
+            hidden,
+            distance,
+            powers: HashMap::new(),
+        })
     }
 
     /// At or above the least delta at a level E, which is enclosed, by less than a part in a million.
@@ -124,11 +134,12 @@ impl Keys {
         }
         let level = rounded(low, BITS, false);
         // A part in 10^7 of the delta of keys that vanish.
-        let vanishing = vanishing(&self.hidden, self.max_keys)?.to_rational();
+        let vanishing = vanishing(&self.hidden, self.most)?.to_rational();
         let negligible = rounded(&(vanishing / Integer::from(10 * SHARE)), BITS, false);
-        let share = if self.max_keys > EXACT_KEYS { SHARE } else { 0 };
+        let share = if self.most > EXACT_KEYS { SHARE } else { 0 };
         let mut nodes = BinaryHeap::new();
-        let (mut order, mut best) = (0, zero());
+        // All of a user's keys vanish, and nothing that moves counts.
+        let (mut order, mut best) = (0, rest(&self.power(self.most).1));
         for splits in self.roots() {
             let bound = self.bound(&level, &splits, &negligible, &mut moved)?;
             nodes.push(Node { bound, order, splits });
@@ -149,7 +160,7 @@ impl Keys {
             if limit.is_some_and(|limit| best.to_rational() + &extra > *limit) {
                 return Ok(sum(&best));
             }
-            for splits in splits.halves(self.max_keys) {
+            for splits in splits.halves(self.most) {
                 let bound = self.bound(&level, &splits, &negligible, &mut moved)?;
                 nodes.push(Node { bound, order, splits });
                 order += 1;
@@ -157,7 +168,7 @@ impl Keys {
         }
         Err(Error::too_large(format!(
             "max_keys={} with these sums has too many splits of keys to search; use fewer keys or sums",
-            self.max_keys
+            self.most
         ))
         .into())
     }
@@ -185,12 +196,12 @@ impl Keys {
     }
 
     fn moved_keys(&self) -> u64 {
-        if self.replace { 2 * self.max_keys } else { self.max_keys }
+        if self.replace { 2 * self.most } else { self.most }
     }
 
     /// What all splits are in.
     fn roots(&self) -> Vec<Splits> {
-        let (none, all) = ((0, 0), (0, self.max_keys));
+        let (none, all) = ((0, 0), (0, self.most));
         if !self.replace {
             return [(all, none), (none, all)]
                 .map(|(vanishing, new)| Splits { common: none, vanishing, new })
@@ -199,12 +210,12 @@ impl Keys {
         if !self.common {
             return vec![Splits { common: none, vanishing: all, new: all }];
         }
-        let step = self.max_keys / (SINGLY + 1) + 1;
-        (0..=self.max_keys / step)
+        let step = self.most / (SINGLY + 1) + 1;
+        (0..=self.most / step)
             .map(|place| {
                 let first = place * step;
-                let ends = (0, self.max_keys - first);
-                Splits { common: (first, (first + step - 1).min(self.max_keys)), vanishing: ends, new: ends }
+                let ends = (0, self.most - first);
+                Splits { common: (first, (first + step - 1).min(self.most)), vanishing: ends, new: ends }
             })
             .collect()
     }
@@ -222,11 +233,15 @@ impl Keys {
         let own = total - fewest - splits.new.0;
         let (low, high) = (self.power(splits.new.1).0, self.power(fewest).1);
         let lowered = quotient(&level.times(&low), &high, BITS, false);
-        let kept = high.times(&moved(own, splits.common.1, &lowered, negligible)?);
+        let kept = if lowered.mantissa.is_zero() {
+            high
+        } else {
+            high.times(&moved(own, splits.common.1, &lowered, negligible)?)
+        };
         if kept.mantissa.is_zero() && most == 0 {
             return Ok(kept);
         }
-        Ok(rest(&self.power(most).0).plus(&kept).rounded(BITS, true))
+        Ok(smaller(rest(&self.power(most).0).plus(&kept).rounded(BITS, true), one()))
     }
 
     /// Bounds of the probability that so many keys are all hidden.
@@ -270,7 +285,9 @@ impl Splits {
         let others = if b > a { halves(self.new) } else { vec![self.new] };
         parts
             .iter()
-            .flat_map(|&vanishing| others.iter().map(move |&new| Self { common: self.common, vanishing, new }))
+            .flat_map(|&vanishing| {
+                others.iter().map(move |&new| Self { common: self.common, vanishing, new })
+            })
             .collect()
     }
 }
@@ -300,6 +317,9 @@ fn power(x: &Rational, exponent: u64, up: bool, bits: i64) -> Dyadic {
             found = found.times(&base);
         }
         found = found.rounded(2 * bits, up);
+        if found.mantissa.bits().cast_signed() + found.exponent < LEAST {
+            found = if up { Dyadic { mantissa: Integer::one(), exponent: LEAST } } else { zero() };
+        }
     }
     let found = found.rounded(bits, up);
     if up && found.compare(&one()) == Ordering::Greater { one() } else { found }
@@ -307,7 +327,10 @@ fn power(x: &Rational, exponent: u64, up: bool, bits: i64) -> Dyadic {
 
 fn check(max_keys: u64, hidden: &Rational) -> Result<()> {
     if !(1..=MOST_KEYS).contains(&max_keys) {
-        return Err(Error::invalid("max_keys", format!("{max_keys} is out of range; from 1 to 2^32 are accepted")));
+        return Err(Error::invalid(
+            "max_keys",
+            format!("{max_keys} is out of range; from 1 to 2^32 are accepted"),
+        ));
     }
     if hidden.is_negative() || *hidden > Rational::one() {
         return Err(Error::invalid("hidden", "must be a probability"));
