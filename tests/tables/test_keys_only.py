@@ -205,7 +205,7 @@ def test_queries_that_make_no_sense_are_refused() -> None:
     people = session(visits())
     for query, message in (
         (Query().group_by("shop").keys_only(), "max_keys"),
-        (Query().group_by("shop", max_keys=5000).keys_only(), "max_keys"),
+        (Query().group_by("shop", max_keys=2**20 + 1).keys_only(), "max_keys"),
         (Query().group_by("shop", keys=["s001"]).keys_only(), "public already"),
         (Query().group_by("shop", keys=["s001"], others=True, max_keys=3).keys_only(), "public already"),
     ):
