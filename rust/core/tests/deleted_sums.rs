@@ -169,6 +169,14 @@ fn tables_of_many_words() {
     }
 }
 
+/// More users than are deleted, with the sum 0, are bits above the last row.
+#[test]
+fn a_statistic_given_twice() {
+    let deleted = of(&[7, 7, 7], &[1, 2, 1], 2);
+    assert_eq!(sums(&deleted), [0]);
+    assert_eq!(deleted.parts(0, &Control::new()).unwrap(), [0, 2, 0]);
+}
+
 #[test]
 fn what_is_refused() {
     let message = |refused: userdp_core::Result<DeletedSums>| refused.unwrap_err().to_string();
