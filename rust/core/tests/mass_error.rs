@@ -1,5 +1,7 @@
 //! Verdicts with a declared relative error of masses, against fractions and against true masses within it.
 
+#![allow(clippy::unwrap_used)]
+
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
 use proptest::prelude::*;
