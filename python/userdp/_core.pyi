@@ -54,9 +54,12 @@ __all__ = [
     "count_subsets",
     "count_vectors",
     "count_vectors_number",
+    "deleted_parts",
+    "deleted_sums",
     "epsilon_at_delta",
     "exp_bounds",
     "exp_weights",
+    "family_band",
     "family_epsilon",
     "family_exceeding",
     "family_profile",
@@ -84,6 +87,7 @@ __all__ = [
     "negative_binomial_divergence",
     "normal_tail_above",
     "owner_codes",
+    "pairwise_band",
     "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
@@ -401,6 +405,8 @@ def count_subsets(n: int, r: int) -> int | None: ...
 def subsets(n: int, r: int, start: int, stop: int) -> npt.NDArray[np.uint32]: ...
 def count_vectors_number(counts: Sequence[int], total: int) -> int | None: ...
 def count_vectors(counts: Sequence[int], total: int, start: int, stop: int) -> npt.NDArray[np.uint16]: ...
+def deleted_sums(statistics: Sequence[int], counts: Sequence[int], r: int) -> npt.NDArray[np.uint64]: ...
+def deleted_parts(statistics: Sequence[int], counts: Sequence[int], r: int, sum: int) -> list[int]: ...
 def smallest_window(values: Sequence[int], deletions: int, distance: int, limit: int) -> tuple[int, int] | None: ...
 def window_total_weights(
     values: Sequence[int], deletions: int, start: int, r: int
@@ -488,6 +494,14 @@ def family_worst(
     delta: Fraction,
     progress: _Progress = None,
 ) -> tuple[int, int, list[int], float, float, bool] | None: ...
+def family_band(
+    pmfs: Sequence[_Masses],
+    pairs: Sequence[tuple[int, int]],
+    epsilon: Level,
+    delta: Fraction,
+    pmf_error: Fraction,
+    progress: _Progress = None,
+) -> tuple[bool | None, float, float]: ...
 def family_exceeding(
     pmfs: Sequence[_Masses],
     pairs: Sequence[tuple[int, int]],
@@ -506,6 +520,9 @@ def family_profile(
 ) -> list[float]: ...
 def pairwise_exhaustive(matrix: PmfMatrix, epsilon: Level, arithmetic: str) -> tuple[float, int, int]: ...
 def largest_shift(matrix: PmfMatrix, epsilon: Level, delta: Fraction, cap: int) -> int | None: ...
+def pairwise_band(
+    matrix: PmfMatrix, epsilon: Level, delta: Fraction, pmf_error: Fraction, progress: _Progress = None
+) -> tuple[bool | None, float, float, int]: ...
 def pairwise_maximum(
     matrix: PmfMatrix, epsilon: Level, delta: Fraction, progress: _Progress = None
 ) -> tuple[tuple[int, int, list[int]], float, float, bool, int] | None: ...

@@ -26,17 +26,7 @@ from userdp.algorithms.finite import (
 from userdp.audit.datasets import Additive, Neighborhood, Replacements
 from userdp.display.numbers import in_digits
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import (
-    Bounds,
-    Delta,
-    Epsilon,
-    PrivacyLevel,
-    parse_delta,
-    parse_level,
-    round_down,
-    round_up,
-    short_repr,
-)
+from userdp.exact.numbers import Bounds, Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exact.pmf import Masses, distinct_masses, fractions_of
 from userdp.exceptions import BudgetError
 from userdp.report import AuditReport, Witness
@@ -239,24 +229,15 @@ def _decide(
 ) -> _Decision:
     pmfs: list[Masses] = found.masses
     different = [(i, j) for i, j in pairs if i != j]
+    core = core_level(level)
     with progress_bar(progress, "comparing neighbors") as callback:
-        stated = _core.family_worst(pmfs, different, core_level(level), delta, callback)
+        stated = _core.family_worst(pmfs, different, core, delta, callback)
         lower, upper, exp_epsilon = _core.family_epsilon(pmfs, different, delta, callback)
-        if error == 0:
-            holds: bool | None = stated is None or not stated[5]
-            worst_delta = Bounds(0.0, 0.0) if stated is None else Bounds(stated[3], stated[4])
-        else:
-            # Every true mass is within [(1-r) p, (1+r) p]: see docs/report-format.md.
-            minus, plus = 1 - error, 1 + error
-            harder = PrivacyLevel(level.ratio * plus / minus, level.exponent)
-            easier = PrivacyLevel(level.ratio * minus / plus, level.exponent)
-            low = _core.family_worst(pmfs, pairs, core_level(harder), delta / minus, callback)
-            high = _core.family_worst(pmfs, pairs, core_level(easier), delta / plus, callback)
-            holds = True if high is None or not high[5] else False if low is not None and low[5] else None
-            worst_delta = Bounds(
-                0.0 if low is None else round_down(Fraction(low[3]) * minus),
-                0.0 if high is None else round_up(Fraction(high[4]) * plus),
-            )
+        holds: bool | None = stated is None or not stated[5]
+        worst_delta = Bounds(0.0, 0.0) if stated is None else Bounds(*stated[3:5])
+        if error:
+            holds, least, most = _core.family_band(pmfs, pairs, core, delta, error, callback)
+            worst_delta = Bounds(least, most)
     return _Decision(
         holds=holds,
         worst_delta=worst_delta,

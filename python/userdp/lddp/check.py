@@ -24,16 +24,7 @@ from userdp.algorithms.finite import mechanism_name, outputs_of, pmf_error_of, r
 from userdp.audit.engine import DEFAULT_BUDGET
 from userdp.display.numbers import in_digits
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import (
-    Delta,
-    Epsilon,
-    PrivacyLevel,
-    parse_delta,
-    parse_level,
-    round_down,
-    round_up,
-    short_repr,
-)
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exceptions import BudgetError
 from userdp.lddp.deletions import Deletions, engine_for
 from userdp.report import LDDPResult
@@ -218,9 +209,9 @@ def _search(engine: Deletions, ranges: Sequence[range], question: _Question, pro
         matrix, ranks = engine.matrix(ranges, callback)
     if sum(map(len, ranges)) < 2:
         return _NOTHING
-    level, delta, error = question.level, question.delta, question.pmf_error
+    level, delta, error = core_level(question.level), question.delta, question.pmf_error
     with progress_bar(progress, "comparing deletions") as callback:
-        found = _core.pairwise_maximum(matrix, core_level(level), delta, callback)
+        found = _core.pairwise_maximum(matrix, level, delta, callback)
         if found is None:
             raise AssertionError("there are two members")
         (i, j, event), lower, upper, exceeds, evaluated = found
@@ -228,17 +219,8 @@ def _search(engine: Deletions, ranges: Sequence[range], question: _Question, pro
         pair = (ranks[i], ranks[j], tuple(event)) if upper > 0.0 else None
         stated = lower
         if error:
-            # Every true mass is within [(1-r) p, (1+r) p]: see docs/report-format.md.
-            minus, plus = 1 - error, 1 + error
-            harder = core_level(PrivacyLevel(level.ratio * plus / minus, level.exponent))
-            easier = core_level(PrivacyLevel(level.ratio * minus / plus, level.exponent))
-            low = _core.pairwise_maximum(matrix, harder, delta / minus, callback)
-            high = _core.pairwise_maximum(matrix, easier, delta / plus, callback)
-            if low is None or high is None:
-                raise AssertionError("there are two members")
-            holds = True if not high[3] else False if low[3] else None
-            lower, upper = round_down(Fraction(low[1]) * minus), round_up(Fraction(high[2]) * plus)
-            evaluated += low[4] + high[4]
+            holds, lower, upper, more = _core.pairwise_band(matrix, level, delta, error, callback)
+            evaluated += more
     return _Finding(holds, lower, upper, pair, stated, evaluated)
 
 

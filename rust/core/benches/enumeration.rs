@@ -13,7 +13,7 @@ use criterion::{
 use std::{hint::black_box, sync::Arc};
 use userdp_core::{
     control::Control,
-    exact::{Level, Rational, rounding::rational_from_f64},
+    exact::{Integer, Level, Rational, rounding::rational_from_f64},
     family::{
         PmfMatrix, maximum,
         scores::{Deletions, KindDeletions, TotalRows, exponential_matrix},
@@ -21,7 +21,7 @@ use userdp_core::{
     },
     sampler::exponential::Rate,
     stability::{StableFamily, smallest_window},
-    subsets::{CountVectors, Subsets},
+    subsets::{CountVectors, DeletedSums, Subsets},
 };
 
 /// The level of all comparisons, and the outputs of the pmfs.
@@ -177,6 +177,26 @@ fn windows(group: &mut BenchmarkGroup<'_, WallTime>) {
     group.bench_function("additive, r*", |bencher| bencher.iter(smallest));
 }
 
+/// The sums of 20 of 2,000 users with statistics up to 1,000, and the users of one of them.
+fn sums(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let (deletions, largest, control) = (20, 1_000, Control::new());
+    let statistics: Vec<Integer> = (0..=largest).map(Integer::from).collect();
+    let counts: Vec<u64> = (0..=largest).map(|statistic| 1 + statistic % 3).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 2_001);
+    let deleted = DeletedSums::new(&statistics, &counts, deletions).expect("a table within the limit");
+    let all = || deleted.sums(&control).expect("not canceled");
+    let found = all();
+    // From the smallest to the largest users without a gap.
+    let least: u64 = found[found.len() - 1];
+    assert_eq!(found[0] - least + 1, found.len() as u64);
+    group.throughput(Throughput::Elements(found.len() as u64));
+    group.bench_function("additive, sums", |bencher| bencher.iter(all));
+    let parts = || deleted.parts(black_box(found[found.len() / 2]), &control).expect("a sum that occurs");
+    assert_eq!(parts().iter().sum::<u64>(), deletions);
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("additive, users of a sum", |bencher| bencher.iter(parts));
+}
+
 fn benches(criterion: &mut Criterion) {
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("the first pool");
     let mut group = criterion.benchmark_group("enumeration");
@@ -188,6 +208,7 @@ fn benches(criterion: &mut Criterion) {
         }
     }
     windows(&mut group);
+    sums(&mut group);
     group.finish();
 }
 

@@ -24,5 +24,5 @@ pub use exhaustive::{Arithmetic, exhaustive_maximum};
 pub use listed::{Family, Pairs, Worst};
 pub use listing::{BadPairs, list_bad_pairs};
 pub use matrix::{ExactRows, PmfMatrix};
-pub use search::{maximum, maximum_against, verdict};
+pub use search::{maximum, maximum_against, maximum_band, verdict};
 pub use shifts::largest_shift;

@@ -11,7 +11,8 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 use std::{cmp::Ordering, sync::Arc};
 use userdp_core::{
     control::Control,
-    family::{Arithmetic, Family, exhaustive_maximum, maximum_against, search::Pair, verdict},
+    divergence::mass_error::MassError,
+    family::{Arithmetic, Family, exhaustive_maximum, maximum_against, maximum_band, search::Pair, verdict},
     pmf::Pmf,
 };
 
@@ -45,6 +46,26 @@ pub(crate) fn family_worst(
             let exceeds = worst.against_delta == Ordering::Greater;
             (worst.pair.0, worst.pair.1, worst.difference.event, worst.lower, worst.upper, exceeds)
         }))
+    })
+}
+
+/// (holds or None, lower, upper): the worst of listed pairs of pmfs whose masses have a declared relative error.
+#[pyfunction]
+#[pyo3(signature = (pmfs, pairs, epsilon, delta, pmf_error, progress=None))]
+pub(crate) fn family_band(
+    py: Python<'_>,
+    pmfs: Items<Masses>,
+    pairs: Items<(usize, usize)>,
+    epsilon: LevelArgument<'_>,
+    delta: BigRational,
+    pmf_error: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Option<bool>, f64, f64)> {
+    let level = level(&epsilon);
+    run(py, progress, |control| {
+        let error = MassError::new(&pmf_error)?;
+        let band = family(pmfs, control)?.band(&pairs, &level, &delta, &error, control)?;
+        Ok((band.holds, band.lower, band.upper))
     })
 }
 
@@ -118,6 +139,25 @@ pub(crate) fn pairwise_maximum(
             let lower = found.pair.lower;
             (parts(found.pair), lower, found.upper, exceeds, found.evaluated)
         }))
+    })
+}
+
+/// (holds or None, lower, upper, pairs evaluated): all pairs of rows whose masses have a declared relative error.
+#[pyfunction]
+#[pyo3(signature = (matrix, epsilon, delta, pmf_error, progress=None))]
+pub(crate) fn pairwise_band(
+    py: Python<'_>,
+    matrix: PyRef<'_, PyPmfMatrix>,
+    epsilon: LevelArgument<'_>,
+    delta: BigRational,
+    pmf_error: BigRational,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Option<bool>, f64, f64, u64)> {
+    let (level, matrix) = (level(&epsilon), Arc::clone(&matrix.0));
+    run(py, progress, |control| {
+        let error = MassError::new(&pmf_error)?;
+        let (band, evaluated) = maximum_band(&matrix, &level, &delta, &error, control)?;
+        Ok((band.holds, band.lower, band.upper, evaluated))
     })
 }
 

@@ -70,8 +70,8 @@ mod _core {
     use crate::exponential::{PyExponentialRate, PyGranularity, PyPermuteAndFlipRate, PyRate};
     #[pymodule_export]
     use crate::family::{
-        family_epsilon, family_exceeding, family_profile, family_worst, largest_shift, pairwise_exhaustive,
-        pairwise_maximum, pairwise_verdict,
+        family_band, family_epsilon, family_exceeding, family_profile, family_worst, largest_shift,
+        pairwise_band, pairwise_exhaustive, pairwise_maximum, pairwise_verdict,
     };
     #[pymodule_export]
     use crate::grouped::{PyGroupedExponentialRate, check_groups};
@@ -99,7 +99,10 @@ mod _core {
         PyThresholdSweep, binomial_tail, first_rows, range_minimum, separating_threshold, user_codes,
     };
     #[pymodule_export]
-    use crate::selection::{PyScoreSelection, count_subsets, count_vectors, count_vectors_number, subsets};
+    use crate::selection::{
+        PyScoreSelection, count_subsets, count_vectors, count_vectors_number, deleted_parts, deleted_sums,
+        subsets,
+    };
     #[pymodule_export]
     use crate::shuffle::{PyShuffleNoise, negative_binomial_divergence, random_permutation};
     #[pymodule_export]

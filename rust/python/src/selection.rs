@@ -5,7 +5,7 @@ use crate::{
     matrix::PyPmfMatrix,
     run::{run, run_short},
 };
-use num_bigint::BigUint;
+use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
 use num_traits::One;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyUntypedArrayMethods, ndarray::Array2};
@@ -17,7 +17,7 @@ use userdp_core::{
     family::scores::{Deletions, KindDeletions, Listed, TotalRows, exponential_matrix},
     memory::room,
     sampler::exponential::{Rate, TOTAL_BITS, numerators},
-    subsets::{CountVectors, Subsets},
+    subsets::{CountVectors, DeletedSums, Subsets},
 };
 
 /// Entries of one listing.
@@ -163,6 +163,30 @@ pub(crate) fn count_vectors(
         list(start..stop, counts.len(), first, |vector| vectors.step(vector), control)
     })?;
     Ok(listed.into_pyarray(py))
+}
+
+/// The sums of r deleted users that occur, above r times the smallest statistic, largest first.
+#[pyfunction]
+pub(crate) fn deleted_sums(
+    py: Python<'_>,
+    statistics: Items<BigInt>,
+    counts: Items<u64>,
+    r: u64,
+) -> PyResult<Bound<'_, PyArray1<u64>>> {
+    let sums = run(py, None, |control| DeletedSums::new(&statistics, &counts, r)?.sums(control))?;
+    Ok(sums.into_pyarray(py))
+}
+
+/// How many users of each kind are deleted for one of these sums.
+#[pyfunction]
+pub(crate) fn deleted_parts(
+    py: Python<'_>,
+    statistics: Items<BigInt>,
+    counts: Items<u64>,
+    r: u64,
+    sum: u64,
+) -> PyResult<Vec<u64>> {
+    run(py, None, |control| DeletedSums::new(&statistics, &counts, r)?.parts(sum, control))
 }
 
 fn none_if_too_large(count: Result<u64>) -> PyResult<Option<u64>> {

@@ -6,6 +6,7 @@ use crate::{
     divergence::{
         breakpoints::one_direction,
         hockey_stick::{Difference, hockey_stick_bounds, quick_bounds},
+        mass_error::{Band, Largest, MassError},
     },
     exact::{
         Level, Rational,
@@ -141,6 +142,29 @@ impl Family {
             upper: difference.to_f64(level, Direction::Up),
             difference,
         }))
+    }
+
+    /// What [`Family::worst_divergence`] would say of the true masses, which are within `error` of the stated ones. A pmf
+    /// may be paired with itself: equal masses may be unequal in truth.
+    ///
+    /// # Errors
+    /// As [`Family::worst_divergence`].
+    pub fn band(
+        &self,
+        pairs: Pairs<'_>,
+        level: &Level,
+        delta: &Rational,
+        error: &MassError,
+        control: &Control,
+    ) -> Result<Band> {
+        error.band(level, delta, |level, delta| {
+            let worst = self.worst_divergence(pairs, level, delta, control)?;
+            Ok(worst.map_or_else(Largest::default, |worst| Largest {
+                lower: worst.lower,
+                upper: worst.upper,
+                exceeds: worst.against_delta == Ordering::Greater,
+            }))
+        })
     }
 
     /// For every pair, whether the divergence at `level` exceeds `delta` in some direction; decided exactly.

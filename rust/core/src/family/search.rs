@@ -15,7 +15,10 @@ use super::{
 use crate::{
     Error, Result,
     control::Control,
-    divergence::hockey_stick::Difference,
+    divergence::{
+        hockey_stick::Difference,
+        mass_error::{Band, Largest, MassError},
+    },
     exact::{
         Level, Rational,
         rounding::{Direction, rational_from_f64, rational_to_f64},
@@ -135,6 +138,29 @@ pub fn maximum_against(
     // A pair above delta is larger than the one that is not.
     found.pair = decided.pair.unwrap_or(found.pair);
     Ok(Some((found, !decided.holds)))
+}
+
+/// What [`maximum_against`] would say of the true masses, which are within `error` of the stated ones, and how many
+/// divergences were computed. Nothing is said of no rows: they have no divergence.
+///
+/// # Errors
+/// As [`maximum`].
+pub fn maximum_band(
+    matrix: &PmfMatrix<'_>,
+    level: &Level,
+    delta: &Rational,
+    error: &MassError,
+    control: &Control,
+) -> Result<(Band, u64)> {
+    let mut evaluated = 0;
+    let band = error.band(level, delta, |level, delta| {
+        let Some((found, exceeds)) = maximum_against(matrix, level, delta, control)? else {
+            return Ok(Largest::default());
+        };
+        evaluated += found.evaluated;
+        Ok(Largest { lower: found.pair.lower, upper: found.upper, exceeds })
+    })?;
+    Ok((band, evaluated))
 }
 
 /// Decides whether every ordered pair of rows is within `delta` at `level`.
