@@ -195,6 +195,8 @@ fn every_surrogate_is_a_character() {
     let dot = u32::from('.');
     assert!(!is_match(&[dot], &[0xD83D, 0xDE00]) && is_match(&[dot, dot], &[0xD83D, 0xDE00]));
     assert!(is_match(&[dot], &[0x1_F600]));
+    let all_but_the_last = ['['.into(), '^'.into(), 0, '-'.into(), 0x10_FFFE, ']'.into()];
+    assert!(is_match(&all_but_the_last, &[0x10_FFFF]) && !is_match(&all_but_the_last, &[0x10_FFFE]));
 }
 
 #[test]
