@@ -23,6 +23,7 @@ __all__ = [
     "Level",
     "LocalRandomizer",
     "NegativeBinomialTable",
+    "Pattern",
     "PermuteAndFlipRate",
     "PmfMatrix",
     "PublicSeed",
@@ -739,6 +740,11 @@ class TableIndex:
     def values(self) -> list[int | bytes]: ...
     def ranks(self) -> npt.NDArray[np.uint32]: ...
     def digests(self, key: bytes) -> npt.NDArray[np.uint64]: ...
+
+@final
+class Pattern:
+    def __new__(cls, pattern: Sequence[int]) -> Pattern: ...
+    def matches(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]: ...
 
 _Status: TypeAlias = npt.NDArray[np.uint8]
 _Missing: TypeAlias = npt.NDArray[np.bool_] | None

@@ -245,6 +245,8 @@ CALLS: dict[str, Call] = {
     "TableIndex.texts": (lambda values: _core.TableIndex().texts(values), ([b"a", b"b"],)),
     "TableIndex.packed_texts": (packed_texts, (np.zeros(4, np.uint8), np.array([0, 1, 4], np.int64))),
     "TableIndex.digests": (INDEX.digests, (bytes(32),)),
+    "Pattern": (_core.Pattern, ([97, 43],)),
+    "Pattern.matches": (_core.Pattern([97, 43]).matches, (["aa", "b", "\ud800"],)),
     "TableSums": (table_sums, (2, 2**16)),
     "TableSums.add": (lambda *columns: _core.TableSums(2).add(*columns), (CODES, CODES, [NUMBERS, NUMBERS])),
     "TableSums.bounded": (bounded, BOUNDED),

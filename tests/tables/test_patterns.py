@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from userdp.tables.patterns import MOST_STATES, Pattern
+from userdp.tables.patterns import Pattern
 
 
 def random_pattern(draw: random.Random, depth: int) -> str:
@@ -69,21 +69,70 @@ def test_time_is_linear(pattern: str) -> None:
     assert not Pattern(pattern).matches("a" * 20_000)
 
 
-def test_states_are_looked_at_once_for_each_character() -> None:
-    """At most `MOST_STATES` looks for a character of the text, counted where sets of characters are asked."""
-    looks = 0
+def test_long_texts_cost_as_much_for_each_character() -> None:
+    """Characters in no order, of which a pattern has as many sets of states as there are places."""
+    text = "".join(random.Random(1).choices("ab", k=100_000))
+    assert not Pattern("(a|b|ab)*(a?){50}c").matches(text)
+    assert Pattern(".*a.{200}").matches(text) is (text[-201] == "a")
 
-    class Counted(frozenset[str]):
-        def __contains__(self, letter: object) -> bool:
-            nonlocal looks
-            looks += 1
-            return super().__contains__(letter)
 
-    pattern = Pattern("(a|b|ab)*(a?){50}c")
-    pattern._letters = [type(letters)(Counted(letters.single)) for letters in pattern._letters]
-    text = "".join(random.Random(1).choices("ab", k=3000))
-    pattern.matches(text)
-    assert 0 < looks <= len(pattern._letters) * len(text)
+def test_lone_surrogates_are_characters() -> None:
+    """Texts that UTF-8 cannot hold match as all others do, and are no errors."""
+    texts = ["\ud800", "\udfff", "\ud83d\ude00", "a\udc80b", "\ud7ff", "\ue000", "\U0001f600", "\ufffd"]
+    patterns = [
+        ".",
+        "..",
+        "a.b",
+        r"\D",
+        r"\d",
+        "[^a]",
+        "[^\ud800]",
+        "\ud800",
+        "[\ud800-\udfff]",
+        "[a-\ue000]",
+        "[^\x00-\uffff]",
+    ]
+    for pattern in patterns:
+        theirs = re.compile(pattern, re.ASCII | re.DOTALL)
+        expected = [theirs.fullmatch(text) is not None for text in texts]
+        assert Pattern(pattern).matches_each(texts).tolist() == expected, pattern
+
+
+def test_sets_have_no_signs_of_other_languages() -> None:
+    """What libraries of regular expressions read as sets within sets, names and ends of words."""
+    for pattern, yes in [
+        ("[a&&b]", "&ab"),
+        ("[a--b]", None),
+        ("[--/]", "-./"),
+        ("[a~~b]", "~ab"),
+        ("[[a]", "[a"),
+        ("[[:d:]", "[:d"),
+        (r"\<", "<"),
+        (r"\>", ">"),
+        (r"[\d-z]", "0123456789-z"),
+        ("[#x ]", "# x"),
+    ]:
+        if yes is None:
+            with pytest.raises(ValueError, match="range"):
+                Pattern(pattern)
+            continue
+        letters = [chr(point) for point in range(128)]
+        assert [
+            letter for letter, found in zip(letters, Pattern(pattern).matches_each(letters), strict=True) if found
+        ] == sorted(yes)
+
+
+class Shouting(str):
+    def encode(self, *arguments: object) -> bytes:
+        raise AssertionError("texts are read by what Python keeps of them")
+
+
+def test_texts_are_read_by_what_python_keeps_of_them() -> None:
+    assert Pattern("a.").matches_each([Shouting("ab"), Shouting("a\ud800"), Shouting("b")]).tolist() == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,14 +164,20 @@ def test_states_are_looked_at_once_for_each_character() -> None:
         ("a" * 1001, "limited to 1000"),
         ("a" * 100_000, "at most 10000"),
         ("{2}", "nothing before"),
+        ("[" + "".join(chr(0x4E00 + 2 * place) for place in range(9000)) + "]{1000}", "over 64 MiB"),
     ],
 )
 def test_other_patterns_are_refused(pattern: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=f"^match: pattern .*{words}"):
         Pattern(pattern)
 
 
+def test_messages_name_the_pattern_and_the_place() -> None:
+    with pytest.raises(ValueError, match=r"^match: pattern 'ab\*\*', at character 3: a repetition is repeated; put "):
+        Pattern("ab**")
+
+
 def test_the_longest_pattern() -> None:
-    longest = Pattern(f"(ab){{{MOST_STATES // 2}}}")
-    assert longest.matches("ab" * (MOST_STATES // 2))
-    assert not longest.matches("ab" * (MOST_STATES // 2 - 1))
+    longest = Pattern("(ab){500}")
+    assert longest.matches("ab" * 500)
+    assert not longest.matches("ab" * 499)

@@ -45,13 +45,14 @@ def match(operands: Sequence[ColumnType], pattern: str) -> Rule:
     """Whether the whole text is as a public pattern says."""
     (operand,) = operands
     _texts(operand, "match")
-    matches = Pattern(pattern).matches
-
-    def vector(cells: Cells) -> Cells:
-        texts = operand.values if isinstance(operand, Category) else cells.texts or ()
-        return whole(np.array([matches(str(text)) for text in texts] or [False])[cells.values])
-
-    return Rule(Boolean(), vector, matches)
+    compiled = Pattern(pattern)
+    if isinstance(operand, Category):
+        of_values = compiled.matches_each([str(value) for value in operand.values])
+        return Rule(Boolean(), lambda cells: whole(of_values[cells.values]), compiled.matches)
+    # Rows that have no text hold the first one; there is none if no row has any.
+    return Rule(
+        Boolean(), lambda cells: whole(compiled.matches_each(cells.texts or ("",))[cells.values]), compiled.matches
+    )
 
 
 def _of_text(operands: Sequence[ColumnType], name: str, function: Callable[[str], str]) -> Rule:

@@ -27,6 +27,7 @@ pub mod choice;
 pub mod columns;
 pub mod index;
 mod partition;
+pub mod patterns;
 mod rows;
 mod spill;
 pub mod sums;

@@ -20,6 +20,7 @@ mod grouped;
 mod keys;
 mod local;
 mod matrix;
+mod patterns;
 mod public;
 mod reading;
 mod reading_csv;
@@ -84,6 +85,8 @@ mod _core {
     use crate::local::{PyLocalRandomizer, bits_of_rows, hadamard_transform};
     #[pymodule_export]
     use crate::matrix::PyPmfMatrix;
+    #[pymodule_export]
+    use crate::patterns::PyPattern;
     #[pymodule_export]
     use crate::public::{PyPublicSeed, quantized_masses};
     #[pymodule_export]
