@@ -29,6 +29,7 @@ __all__ = [
     "Rate",
     "RefusalTable",
     "Release",
+    "Responses",
     "RowsOfUsers",
     "ScoreSelection",
     "ShuffleNoise",
@@ -53,6 +54,7 @@ __all__ = [
     "count_subsets",
     "count_vectors",
     "count_vectors_number",
+    "divergence_of_responses",
     "epsilon_at_delta",
     "exp_bounds",
     "exp_weights",
@@ -61,6 +63,7 @@ __all__ = [
     "family_profile",
     "family_worst",
     "first_rows",
+    "grouped_pair",
     "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
@@ -78,6 +81,7 @@ __all__ = [
     "max_divergence",
     "negative_binomial_divergence",
     "owner_codes",
+    "pair_dominates",
     "pairwise_exhaustive",
     "pairwise_maximum",
     "pairwise_verdict",
@@ -814,5 +818,15 @@ class Composed:
     def delta(self, epsilon: Level) -> tuple[Fraction, Fraction]: ...
     def epsilon(self, delta: Fraction) -> tuple[float, float]: ...
 
+@final
+class Responses:
+    def __new__(cls, top: int, bottom: int, count: int) -> Responses: ...
+    @property
+    def exact(self) -> bool: ...
+    def least_multiplier(self, numerator: int, denominator: int) -> tuple[int, int] | None: ...
+
+def divergence_of_responses(groups: Sequence[Responses], top: int, bottom: int) -> tuple[int, int]: ...
+def grouped_pair(p: Sequence[int], q: Sequence[int], size: int) -> tuple[list[int], list[int]]: ...
+def pair_dominates(p: Sequence[int], q: Sequence[int], below_p: Sequence[int], below_q: Sequence[int]) -> bool: ...
 def largest_loss(releases: Sequence[Release], counts: Sequence[int]) -> tuple[float, float] | None: ...
 def largest_loss_at_most(releases: Sequence[Release], counts: Sequence[int], epsilon: Level) -> bool: ...

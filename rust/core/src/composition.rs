@@ -9,18 +9,24 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod curve;
+mod dominance;
 mod fixed;
 mod gaussian;
+mod groups;
 mod leaves;
 mod levels;
 mod masses;
 mod ntt;
+mod responses;
 mod table;
 
 pub use curve::Composed;
+pub use dominance::pair_dominates;
 pub use gaussian::Sampling;
+pub use groups::{Weights, grouped_pair};
 pub use leaves::{Atom, Part, mass_bits};
 pub use levels::{Levels, Multiplier};
+pub use responses::{Responses, divergence as divergence_of_responses};
 
 use crate::{
     Error, Result,
