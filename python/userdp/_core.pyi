@@ -30,6 +30,7 @@ __all__ = [
     "Rate",
     "RefusalTable",
     "Release",
+    "Responses",
     "RowsOfUsers",
     "ScoreSelection",
     "ShuffleNoise",
@@ -57,6 +58,7 @@ __all__ = [
     "count_vectors_number",
     "deleted_parts",
     "deleted_sums",
+    "divergence_of_responses",
     "epsilon_at_delta",
     "exp_bounds",
     "exp_weights",
@@ -68,6 +70,7 @@ __all__ = [
     "first_rows",
     "gaussian_delta_above",
     "gaussian_hockey_stick",
+    "grouped_pair",
     "hadamard_transform",
     "hockey_stick",
     "hockey_stick_bounds",
@@ -88,6 +91,7 @@ __all__ = [
     "negative_binomial_divergence",
     "normal_tail_above",
     "owner_codes",
+    "pair_dominates",
     "pairwise_band",
     "pairwise_exhaustive",
     "pairwise_maximum",
@@ -900,5 +904,15 @@ class Composed:
     def delta(self, epsilon: Level) -> tuple[Fraction, Fraction]: ...
     def epsilon(self, delta: Fraction) -> tuple[float, float]: ...
 
+@final
+class Responses:
+    def __new__(cls, top: int, bottom: int, count: int) -> Responses: ...
+    @property
+    def exact(self) -> bool: ...
+    def least_multiplier(self, numerator: int, denominator: int) -> tuple[int, int] | None: ...
+
+def divergence_of_responses(groups: Sequence[Responses], top: int, bottom: int) -> tuple[int, int]: ...
+def grouped_pair(p: Sequence[int], q: Sequence[int], size: int) -> tuple[list[int], list[int]]: ...
+def pair_dominates(p: Sequence[int], q: Sequence[int], below_p: Sequence[int], below_q: Sequence[int]) -> bool: ...
 def largest_loss(releases: Sequence[Release], counts: Sequence[int]) -> tuple[float, float] | None: ...
 def largest_loss_at_most(releases: Sequence[Release], counts: Sequence[int], epsilon: Level) -> bool: ...

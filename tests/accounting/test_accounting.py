@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import random
@@ -20,8 +21,12 @@ from userdp.accounting import (
     subsampling_population,
     triangle_inequality,
 )
+from userdp.exact.epsilon import upper
+from userdp.exact.numbers import PrivacyLevel
 
 F = Fraction
+# The package has a function of the same name.
+_groups = importlib.import_module("userdp.accounting.group_privacy")
 CASES = json.loads((Path(__file__).parents[1] / "data" / "accounting_and_divergence_cases.json").read_text())["cases"]
 
 
@@ -134,6 +139,46 @@ def test_group_privacy_of_rational_levels_is_exact() -> None:
     assert group_privacy(LogRatio(3, 1), "1/1000", 50).delta == 1
     assert group_privacy(0, "1e-12", 10**9).delta == F(1, 1000)
     assert group_privacy(1e-12, "1e-12", 10**9).delta == pytest.approx(0.0010005, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_geometric_sums_are_rounded_up_and_hardly(seed: int) -> None:
+    # Against the sum of powers of the same fraction above e^epsilon, none of which is rounded.
+    source = random.Random(seed)
+    epsilon = F(source.randrange(1, 300), 1000)
+    factor = upper(PrivacyLevel(F(1), epsilon))
+    for k in (2, 3, 5, 8, 13, 31):
+        exact = sum((factor**j for j in range(k)), F(0))
+        rounded = _groups._geometric_sum(PrivacyLevel(F(1), epsilon), k, F(10**9))
+        assert exact <= rounded <= exact + F(1, 2**150)
+        if k > 2:
+            assert exact < rounded, "a product of 192 bits is not rounded"
+        delta = F(source.randrange(1, 10**6), 10**12)
+        # Both the float and what is printed of it.
+        found = group_privacy(epsilon, delta, k).delta
+        assert isinstance(found, float)
+        assert exact * delta <= min(F(found), F(repr(found)))
+        assert F(found) <= exact * delta * (1 + F(1, 2**51))
+        # Where the sum is cut short, it says no less than the cap.
+        cap = exact * F(3, 4)
+        assert _groups._geometric_sum(PrivacyLevel(F(1), epsilon), k, cap) >= cap
+
+
+def test_a_group_of_long_powers_is_refused_in_time() -> None:
+    assert group_privacy(LogRatio(3, 2), 0, 500_000).epsilon == LogRatio(3**500_000, 2**500_000)
+    with pytest.raises(ValueError, match="k=500001 changes"):
+        group_privacy(LogRatio(3, 2), 0, 500_001)
+
+
+def test_sums_of_a_logarithm_and_a_number_are_not_below() -> None:
+    for ratio in (F(2), F(3, 2), F(101, 100), F(10**9)):
+        for exponent in ("1", "1/3", "1/1000", "7/2"):
+            found = triangle_inequality(level(ratio), 0, exponent, 0).epsilon
+            assert isinstance(found, float)
+            low, high = oracle.exp_bounds(F(exponent))
+            # Both the float and what is printed of it.
+            assert min(oracle.exp_bounds(x)[1] for x in (F(found), F(repr(found)))) >= ratio * low
+            assert oracle.exp_bounds(F(found) * (1 - F(1, 2**50)))[0] <= ratio * high
 
 
 def test_real_levels_are_rounded_upwards() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from userdp import BudgetError, LogRatio
+from support.power_curves import power_curve, value
+from userdp import BudgetError, LogRatio, _core
 from userdp.accounting import PrivacyLossDistribution as PLD
-from userdp.accounting import group_privacy, power_curves, user_epsilon
+from userdp.accounting import group_privacy, user_epsilon
 from userdp.accounting.losses import weights_of
-from userdp.accounting.power_curves import iterated, pair_of, power_curve, value
 
 REPLACE: Any = {"neighbors": "replace"}
 
@@ -46,7 +46,7 @@ def random_masses(rng: random.Random, outcomes: int) -> Masses:
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES if case["kind"] == "group"])
 def test_cases(case: Any) -> None:
     p, q = (weights_of([pair[side] for pair in case["pair"]], "p") for side in (0, 1))
-    curve = iterated(power_curve(p, q), case["size"])
+    curve = power_curve(*_core.grouped_pair(p, q, case["size"]))
     for asked in case["power"]:
         assert value(curve, Fraction(asked["alpha"])) == Fraction(asked["value"])
     group = PLD.from_pmfs([x for x, _ in case["pair"]], [y for _, y in case["pair"]]).group(case["size"])
@@ -62,8 +62,9 @@ def test_iterates_of_random_curves(seed: int) -> None:
     rng = random.Random(seed)
     p, q = random_masses(rng, 4), random_masses(rng, 4)
     weights = weights_of(p, "p"), weights_of(q, "q")
-    curve = iterated(power_curve(*weights), 3)
-    back = [[Fraction(x, sum(side)) for x in side] for side in pair_of(curve)]
+    pair = _core.grouped_pair(*weights, 3)
+    curve = power_curve(*pair)
+    back = [[Fraction(x, sum(side)) for x in side] for side in pair]
     for step in range(31):
         alpha = Fraction(step, 30)
         exact = power_of_test(p, q, power_of_test(p, q, power_of_test(p, q, alpha)))
@@ -101,8 +102,7 @@ def test_one_sided_chains_keep_their_order() -> None:
 def test_randomized_response_iterated_is_discrete_laplace_noise(size: int) -> None:
     a = Fraction(1, 3)
     noise = [a**size / (1 + a), *((1 - a) / (1 + a) * a ** (size - x) for x in range(1, size)), 1 / (1 + a)]
-    curve = iterated(power_curve((3, 1), (1, 3)), size)
-    p, q = ([Fraction(x, sum(side)) for x in side] for side in pair_of(curve))
+    p, q = ([Fraction(x, sum(side)) for x in side] for side in _core.grouped_pair((3, 1), (1, 3), size))
     assert [x for x in p if x] == noise[::-1]
     assert [x for x in q if x] == noise
     group = PLD.pure(LogRatio(3, 1)).group(size)
@@ -148,7 +148,7 @@ def test_corners_with_long_denominators_are_rounded_upwards() -> None:
     rng = random.Random(7)
     p, q = ([Fraction(rng.randrange(1, 2**126), 2**128) for _ in range(2)] for _ in range(2))
     p, q = [*p, 1 - sum(p)], [*q, 1 - sum(q)]
-    found = iterated(power_curve(weights_of(p, "p"), weights_of(q, "q")), 36)
+    found = power_curve(*_core.grouped_pair(weights_of(p, "p"), weights_of(q, "q"), 36))
     assert max(max(a.denominator, b.denominator).bit_length() for a, b in found) <= 4096
     alpha = exact = Fraction(5, 10**6)
     for _ in range(36):
@@ -191,30 +191,21 @@ def test_bad_input(call: Any, message: str) -> None:
         call()
 
 
-def test_a_large_group_takes_a_few_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, corners = [], power_curves._corners
-
-    def counting(points: power_curves.Points) -> power_curves.Points:
-        made.append(len(points))
-        assert len(made) <= 20, "a curve for every record"
-        return corners(points)
-
-    monkeypatch.setattr(power_curves, "_corners", counting)
-    curve = power_curves.power_curve([5, 3, 2], [2, 3, 5])
+def test_a_large_group_has_few_corners() -> None:
     # It is 1 beyond what three outcomes leave, and nothing rises above it.
-    assert len(power_curves.iterated(curve, 500)) <= 3 * 500
-    assert len(made) > 1
+    p, q = _core.grouped_pair([5, 3, 2], [2, 3, 5], 500)
+    assert len(p) == len(q) <= 3 * 500
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_iterates_by_doubling_are_the_curve_applied_so_often(seed: int) -> None:
     draw = random.Random(seed)
     p, q = ([draw.randint(0, 9) for _ in range(4)] + [1] for _ in range(2))
-    curve, size = power_curves.power_curve(p, q), draw.randint(1, 9)
-    found = power_curves.iterated(curve, size)
+    curve, size = power_curve(p, q), draw.randint(1, 9)
+    found = power_curve(*_core.grouped_pair(p, q, size))
     for _ in range(50):
         alpha = Fraction(draw.randint(0, 10**6), 10**6) ** draw.randint(1, 9)
         wanted = alpha
         for _ in range(size):
-            wanted = power_curves.value(curve, wanted)
-        assert power_curves.value(found, alpha) == wanted
+            wanted = value(curve, wanted)
+        assert value(found, alpha) == wanted

@@ -72,6 +72,8 @@ def means(*arguments: Any) -> Any:
 RELEASE = _core.Release.pure(LEVEL, F(0), 2)
 COMPOSED = _core.Composed([RELEASE], [3], limbs=2, resolution=F(1, 100), cut=0, max_terms=100, reach=10.0)
 
+RESPONSES = _core.Responses(3, 1, 4)
+
 
 UNION = _core.UnionRounds(
     [(F(9), F(0), [F(1, 100), F(1, 200)])],
@@ -267,6 +269,11 @@ CALLS: dict[str, Call] = {
     "Composed.losses": (COMPOSED.losses, ()),
     "Composed.delta": (COMPOSED.delta, (LEVEL,)),
     "Composed.epsilon": (COMPOSED.epsilon, (F(1, 100),)),
+    "Responses": (_core.Responses, (3, 1, 4)),
+    "Responses.least_multiplier": (RESPONSES.least_multiplier, (1, 10)),
+    "divergence_of_responses": (_core.divergence_of_responses, ([RESPONSES], 5, 2)),
+    "grouped_pair": (_core.grouped_pair, ([1, 2, 1], [2, 1, 1], 3)),
+    "pair_dominates": (_core.pair_dominates, ([1, 2, 1], [2, 1, 1], [1, 1], [1, 1])),
     "largest_loss": (_core.largest_loss, ([RELEASE], [3])),
     "largest_loss_at_most": (_core.largest_loss_at_most, ([RELEASE], [3], LEVEL)),
     "Level": (_core.Level, (F(2), F(1))),

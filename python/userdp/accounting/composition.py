@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TypeAlias
 
+from userdp import _core
 from userdp.accounting.cost import PrivacyCost
 from userdp.accounting.group_privacy import PrivacyParameters
-from userdp.accounting.randomized_response import Responses, divergence, least_multiplier
 from userdp.exact.epsilon import (
     at_most,
     enclosure,
@@ -191,9 +191,10 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
     if noise == 1:
         return Fraction(0)
     responses = _responses(level, count)
-    multiplier = least_multiplier(responses, noise)
-    if multiplier is None:
+    found = responses.least_multiplier(noise.numerator, noise.denominator)
+    if found is None:
         return everything
+    multiplier = Fraction(*found)
     if multiplier == 1:
         return Fraction(0)
     if responses.exact and is_rational(level):
@@ -201,10 +202,13 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
     return min(ln_enclosure(multiplier)[1], value_enclosure(level)[1] * count)
 
 
-def _responses(level: PrivacyLevel, count: int) -> Responses:
+def _responses(level: PrivacyLevel, count: int) -> _core.Responses:
+    """Randomized responses: every composition of mechanisms of these parameters is dominated by them together."""
     multiplier = enclosure(level, "epsilon")[1]
-    # More responses at a slightly larger epsilon cost slightly more, and short fractions are fast.
-    return Responses.of(multiplier if is_rational(level) else 1 + shortened(multiplier - 1, up=True, bits=96), count)
+    if not is_rational(level):
+        # More responses at a slightly larger epsilon cost slightly more, and short fractions are fast.
+        multiplier = 1 + shortened(multiplier - 1, up=True, bits=96)
+    return _core.Responses(multiplier.numerator, multiplier.denominator, count)
 
 
 def _short(level: PrivacyLevel, count: int) -> bool:
@@ -332,4 +336,6 @@ def _delta_of(groups: Iterable[tuple[PrivacyLevel, int, Fraction]], target: Priv
         if at_most(whole, target):
             return 1 - kept
     responses = [_responses(level, count) for level, count in counts.items()]
-    return 1 - kept * (1 - divergence(responses, enclosure(target, "epsilon")[0]))
+    multiplier = enclosure(target, "epsilon")[0]
+    noise = Fraction(*_core.divergence_of_responses(responses, multiplier.numerator, multiplier.denominator))
+    return 1 - kept * (1 - noise)

@@ -7,11 +7,11 @@ not be enough: products of pairs that dominate there need not.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
+from userdp import _core
 from userdp.accounting.losses import (
     MOST_LINES,
     BoundedRangeLoss,
@@ -38,32 +38,9 @@ LOOKED_AT = tuple(Fraction(1, 10**power) for power in (2, 6))
 NEAR = Fraction(1, 50)
 
 
-class Curve:
-    """h_E of a pair by integer weights, at any E >= 0."""
-
-    def __init__(self, pair: PairLoss) -> None:
-        total_p, total_q = sum(pair.p), sum(pair.q)
-        atoms = sorted(
-            (Fraction(x * total_q, y * total_p), Fraction(x, total_p), Fraction(y, total_q))
-            for x, y in zip(pair.p, pair.q, strict=True)
-            if y
-        )
-        self.levels = [level for level, _, _ in atoms]
-        infinite = Fraction(sum(x for x, y in zip(pair.p, pair.q, strict=True) if not y), total_p)
-        # Sums over the levels above an index.
-        self._p = [*accumulate((p for _, p, _ in reversed(atoms)), initial=infinite)][::-1]
-        self._q = [*accumulate((q for _, _, q in reversed(atoms)), initial=Fraction(0))][::-1]
-
-    def at(self, level: Fraction) -> Fraction:
-        index = bisect_right(self.levels, level)
-        return self._p[index] - level * self._q[index]
-
-
 def pair_dominates(above: PairLoss, below: PairLoss) -> bool:
-    """Whether it does, exactly: a convex curve is below a broken line where it is below its corners and ends."""
-    high, low = Curve(above), Curve(below)
-    last = max([*high.levels, *low.levels], default=Fraction(0)) + 1
-    return all(low.at(level) <= high.at(level) for level in [Fraction(0), *dict.fromkeys(high.levels), last])
+    """Whether it does, exactly."""
+    return _core.pair_dominates(above.p, above.q, below.p, below.q)
 
 
 def release_dominates(above: ReleaseLoss, below: ReleaseLoss) -> bool | None:

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from userdp import _core
 from userdp.accounting.privacy_loss import PrivacyLossDistribution
-from userdp.exact.epsilon import BITS, as_epsilon, at_most, enclosure, is_rational, upper
+from userdp.exact.epsilon import BITS, as_epsilon, at_most, enclosure, is_rational, ln_enclosure, upper
 from userdp.exact.numbers import (
     Bounds,
     Delta,
@@ -93,8 +92,7 @@ def triangle_inequality(epsilon1: Epsilon, delta1: Delta, epsilon2: Epsilon, del
 
 
 def _sum_upwards(level: PrivacyLevel) -> float:
-    upper_log = _core.ln_bounds(level.ratio)[1]
-    return printed_up(Fraction(upper_log) + level.exponent)
+    return printed_up(ln_enclosure(level.ratio)[1] + level.exponent)
 
 
 def group_privacy(epsilon: Epsilon, delta: Delta, k: int) -> PrivacyParameters:
@@ -236,7 +234,7 @@ def subsampling_amplification(epsilon: Epsilon, delta: Delta, *, n_sampled: int,
     amplified = 1 + eta * (upper(level) - 1)
     if is_rational(level):
         return PrivacyParameters(as_epsilon(PrivacyLevel(amplified, Fraction(0))), eta * threshold)
-    return PrivacyParameters(printed_up(Fraction(_core.ln_bounds(amplified)[1])), eta * threshold)
+    return PrivacyParameters(printed_up(ln_enclosure(amplified)[1]), eta * threshold)
 
 
 def subsampling_population(

@@ -9,21 +9,27 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod curve;
+mod dominance;
 mod fixed;
 mod gaussian;
+mod groups;
 mod leaves;
 mod levels;
 mod masses;
 mod noise;
 mod ntt;
+mod responses;
 mod table;
 
 pub use curve::Composed;
+pub use dominance::pair_dominates;
 pub use gaussian::Sampling;
+pub use groups::{Weights, grouped_pair};
 pub use leaves::{Atom, Part, mass_bits};
 pub use levels::{Levels, Multiplier};
 pub(crate) use noise::{DEEP, Depth, Point, SHALLOW, delta_above};
 pub use noise::{gaussian_delta_above, normal_tail_above};
+pub use responses::{Responses, divergence as divergence_of_responses};
 
 use crate::{
     Error, Result,

@@ -4,6 +4,7 @@ pub mod binomial;
 pub mod dyadic;
 pub mod exp;
 pub mod exp128;
+pub mod gcd;
 pub mod interval;
 pub mod level;
 pub mod ln;

@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod accounting;
 mod composition;
 mod convert;
 mod counts;
@@ -39,6 +40,8 @@ mod vectors;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::accounting::{PyResponses, divergence_of_responses, grouped_pair, pair_dominates};
     #[pymodule_export]
     use crate::composition::{PyComposed, PyRelease, largest_loss, largest_loss_at_most};
     #[pymodule_export]

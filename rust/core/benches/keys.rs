@@ -83,13 +83,13 @@ fn rounds(group: &mut BenchmarkGroup<'_, WallTime>) {
     }
 }
 
-fn accounts(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("accounts");
+fn keys(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("keys");
     gaussian(&mut group);
     splits(&mut group);
     rounds(&mut group);
     group.finish();
 }
 
-criterion_group! { name = benches; config = common::settings(); targets = accounts }
+criterion_group! { name = benches; config = common::settings(); targets = keys }
 criterion_main!(benches);
