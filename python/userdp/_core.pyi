@@ -34,6 +34,7 @@ __all__ = [
     "ShuffleNoise",
     "Source",
     "StableFamily",
+    "StableSearch",
     "TableIndex",
     "TableSums",
     "ThresholdSweep",
@@ -53,6 +54,8 @@ __all__ = [
     "count_subsets",
     "count_vectors",
     "count_vectors_number",
+    "draw_of_rows",
+    "draw_of_window",
     "epsilon_at_delta",
     "exp_bounds",
     "exp_weights",
@@ -77,6 +80,7 @@ __all__ = [
     "ln_bounds",
     "max_divergence",
     "negative_binomial_divergence",
+    "outside_smallest_cover",
     "owner_codes",
     "pairwise_exhaustive",
     "pairwise_maximum",
@@ -186,6 +190,28 @@ class PmfMatrix:
     def row(self, row: int) -> list[Fraction]: ...
 
 @final
+class StableSearch:
+    def __new__(
+        cls,
+        counts: Sequence[int],
+        unusable: int,
+        kept: int,
+        limit: int,
+        max_types: int,
+        max_choices: int | None,
+        epsilon: Level,
+        delta: Fraction,
+        keyed: bool,
+        values: Sequence[int] | None = None,
+    ) -> StableSearch: ...
+    def step(
+        self, progress: _Progress = None
+    ) -> tuple[None, list[Any]] | tuple[list[int], npt.NDArray[np.uint16]] | None: ...
+    def answer(self, matrix: PmfMatrix, incompatible: Sequence[int]) -> None: ...
+    def found(self) -> tuple[int, int, list[int], list[int], StableFamily, PmfMatrix, list[int]] | None: ...
+    def work(self) -> tuple[int, int, int]: ...
+
+@final
 class StableFamily:
     def __new__(cls, counts: Sequence[int], deletions: int, limit: int) -> StableFamily: ...
     @property
@@ -205,6 +231,7 @@ class StableFamily:
     def smallest_stable_size(self) -> int | None: ...
     def layer_sizes(self, progress: _Progress = None) -> list[int]: ...
     def sample(self, r: int, below: Callable[[int], int]) -> tuple[list[int], list[int]]: ...
+    def draw(self, r: int, matrix: PmfMatrix, source: Source) -> int: ...
     def exact_distribution(self, mixture: Sequence[int], total: int) -> tuple[list[int], int]: ...
     def distribution(
         self, mixture: Sequence[int], total: int, progress: _Progress = None
@@ -391,6 +418,11 @@ def count_subsets(n: int, r: int) -> int | None: ...
 def subsets(n: int, r: int, start: int, stop: int) -> npt.NDArray[np.uint32]: ...
 def count_vectors_number(counts: Sequence[int], total: int) -> int | None: ...
 def count_vectors(counts: Sequence[int], total: int, start: int, stop: int) -> npt.NDArray[np.uint16]: ...
+def outside_smallest_cover(
+    pmfs: Sequence[_Masses | None], epsilon: Level, delta: Fraction, limit: int
+) -> list[int] | None: ...
+def draw_of_rows(matrix: PmfMatrix, source: Source) -> int: ...
+def draw_of_window(window: Sequence[int], kept: int, matrix: PmfMatrix, source: Source) -> int: ...
 def smallest_window(values: Sequence[int], deletions: int, distance: int, limit: int) -> tuple[int, int] | None: ...
 def window_total_weights(
     values: Sequence[int], deletions: int, start: int, r: int
