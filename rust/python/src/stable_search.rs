@@ -24,6 +24,9 @@ pub(crate) struct PyStableSearch(Mutex<StableSearch>);
 /// Size, users dropped, types kept, the users of each, the family, its distributions, and the rows without one.
 type Found = (usize, usize, Vec<usize>, Vec<usize>, PyStableFamily, PyPmfMatrix, Vec<usize>);
 
+/// Types in play, or None for keys; deletion vectors, or keys.
+type Asked<'py> = (Option<Vec<usize>>, Bound<'py, PyAny>);
+
 #[pymethods]
 impl PyStableSearch {
     /// `values` are those whose total matters; without, `keyed` tells whether equal kept users are asked for once.
@@ -58,11 +61,7 @@ impl PyStableSearch {
 
     /// The next question: (None, keys), or (types in play, deletion vectors from them); None at the end.
     #[pyo3(signature = (progress=None))]
-    fn step<'py>(
-        &self,
-        py: Python<'py>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Option<(Option<Vec<usize>>, Bound<'py, PyAny>)>> {
+    fn step<'py>(&self, py: Python<'py>, progress: Option<Py<PyAny>>) -> PyResult<Option<Asked<'py>>> {
         let mut search = locked(py, &self.0)?;
         let search = &mut *search;
         match run(py, progress, |control| search.step(control))? {

@@ -1,7 +1,7 @@
 //! Stability where one user is kept, of more than a grid of all sets can hold: smallest vertex covers.
 //!
 //! A set of users is stable exactly when it meets every pair of users who are incompatible as the one that is kept, and
-//! holds all on whom the algorithm fails. Proof: docs/proofs/delstab_paper.md, "Choices".
+//! holds all on whom the algorithm fails. Proof: `docs/proofs/delstab_paper.md`, "Choices".
 
 use super::draws::lowest_terms;
 use crate::{

@@ -91,6 +91,8 @@ fn known_graphs_take_one_step_for_each_size() {
     assert_eq!(search.steps, 7);
 }
 
+/// The pmf of a user on whom the algorithm does not fail.
+#[allow(clippy::unnecessary_wraps)]
 fn pmf(weights: &[u32]) -> Option<Pmf<'static>> {
     let weights: Vec<Natural> = weights.iter().map(|&weight| Natural::from(weight)).collect();
     let total = weights.iter().sum();

@@ -82,8 +82,8 @@ impl StableFamily {
         let vectors = self.vectors(control)?;
         let rows = vectors.chunks_exact(self.types()).enumerate();
         let same = |vector: &[u16]| vector.iter().zip(&deleted).all(|(&x, &y)| usize::from(x) == y);
-        let row = rows.filter(|(_, vector)| same(vector)).map(|(row, _)| row).last();
-        draw_output(matrix, row.unwrap_or(usize::MAX), source)
+        let row = rows.fold(usize::MAX, |found, (row, vector)| if same(vector) { row } else { found });
+        draw_output(matrix, row, source)
     }
 }
 

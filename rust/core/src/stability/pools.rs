@@ -75,6 +75,9 @@ pub(super) enum Needs {
 /// A pattern of a pool: its counts, the users kept, and the class of the distribution on every kept set.
 type Pattern = (Vec<usize>, usize, Vec<Option<usize>>);
 
+/// Vectors of kept users, by the counts and their sum.
+type Rows = HashMap<(Vec<usize>, usize), Arc<[Vec<usize>]>>;
+
 /// Decides pools of one dataset, and remembers which distributions are compatible.
 #[derive(Debug)]
 pub(super) struct Pools {
@@ -87,7 +90,7 @@ pub(super) struct Pools {
 #[derive(Debug, Default)]
 struct Known {
     outputs: usize,
-    rows: HashMap<(Vec<usize>, usize), Arc<[Vec<usize>]>>,
+    rows: Rows,
     /// Equal numbers for equal distributions; None where there is none.
     class_of_key: HashMap<Key, Option<usize>>,
     class_of_weights: HashMap<Vec<Natural>, usize>,

@@ -1,7 +1,7 @@
 //! The smallest stable sets of users grouped by type, where a pool may have few types only.
 //!
 //! The search asks for distributions whenever it needs some: whoever runs the algorithm answers between two steps.
-//! Proof that nothing is left out: docs/proofs/delstab_paper.md, "Choices".
+//! Proof that nothing is left out: `docs/proofs/delstab_paper.md`, "Choices".
 
 use super::{
     StableFamily,
@@ -163,7 +163,7 @@ impl StableSearch {
     /// other values than types; [`Error::TooLarge`] for more than 2^32 users.
     pub fn new(problem: Problem) -> Result<Self> {
         let users = problem.counts.iter().try_fold(problem.unusable, |sum, &count| sum.checked_add(count));
-        let users = users.filter(|&users| users <= u32::MAX as usize).ok_or_else(|| {
+        let users = users.filter(|&users| u32::try_from(users).is_ok()).ok_or_else(|| {
             Error::too_large("counts: more than 2^32 users; there is no way to decide stability for them")
         })?;
         let deletions = users.checked_sub(problem.kept).ok_or_else(|| {
@@ -233,7 +233,7 @@ impl StableSearch {
                 Phase::Pool(trial) => {
                     let pool = self.pool(&trial.places);
                     match self.small(&pool, trial.room, control)? {
-                        Poll::Ask(question) => return Ok(self.ask(Phase::Pool(trial), question)),
+                        Poll::Ask(question) => return Ok(Some(self.ask(Phase::Pool(trial), question))),
                         Poll::Ready(Some(true)) => self.lesson(trial),
                         Poll::Ready(_) => Phase::Grid(trial),
                     }
@@ -243,7 +243,7 @@ impl StableSearch {
                     let (deletions, limit) =
                         (self.deletions - self.dropped, self.problem.limit - self.dropped);
                     match self.grid(&pool, deletions, limit, control)? {
-                        Poll::Ask(question) => return Ok(self.ask(Phase::Grid(trial), question)),
+                        Poll::Ask(question) => return Ok(Some(self.ask(Phase::Grid(trial), question))),
                         Poll::Ready((family, answer, smallest)) => match smallest {
                             Some(removed) if removed < trial.room => {
                                 self.improve(pool.active, removed, family, answer)
@@ -278,9 +278,9 @@ impl StableSearch {
         Ok(())
     }
 
-    fn ask(&mut self, phase: Phase, question: Question) -> Option<Question> {
+    fn ask(&mut self, phase: Phase, question: Question) -> Question {
         self.phase = phase;
-        Some(question)
+        question
     }
 
     /// The next choice.
