@@ -36,7 +36,7 @@ def time(nanoseconds: float) -> str:
 def table(results: Path) -> str:
     """Markdown; the last column is the ratio to the merge of the same size."""
     lines = ["| group | what | size | a call | each | each / merge |", "|---|---|---|---|---|---|"]
-    for group in ("divergences", "accounts", "enumeration", "samplers"):
+    for group in ("divergences", "keys", "enumeration", "samplers"):
         found = rows(results, group)
         limits = {size: each for what, _, size, _, each in found if what == LIMIT}
         for what, _, size, call, each in found:

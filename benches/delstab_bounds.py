@@ -13,14 +13,17 @@ import random
 import resource
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
-from userdp import BudgetError, DelStab, SymmetricAlgorithm
+from userdp import BudgetError, DelStab, SymmetricAlgorithm, _core
 from userdp.delstab import stable_sets
 
 LEVELS = {(1, "1e-6"): 92, (2, "1e-4"): 2, (2, "1e-6"): 2, (4, "1e-6"): 2, (8, "1e-2"): 2}
 """And how often: at the first one nearly all of 80 users are left out, and a release takes milliseconds."""
 EVEN, ODD = [0.5, 0.5], [0.25, 0.75]
+MAX_LESSONS = 1024
+"""Failures that a search looks into: each may take a grid for every type of a choice."""
 SHARES = (0.0, 0.001, 0.02, 0.3)
 """How often a kept set gets the other distribution, which the first is not compatible with."""
 
@@ -36,24 +39,33 @@ class Work:
     pmfs: int = 0
 
 
+class WatchedSearch:
+    """A search whose choices are counted, those with few kept sets too."""
+
+    work: Work
+
+    def __init__(self, *arguments: Any) -> None:
+        self._search = _core.StableSearch(*arguments)
+
+    def step(self, progress: Any) -> Any:
+        """Go on, and take note of what was done at the end."""
+        question = self._search.step(progress)
+        if question is None:
+            grids, kept_sets, pools = self._search.work()
+            self.work.choices += grids + pools
+            self.work.kept_sets = max(self.work.kept_sets, kept_sets)
+        return question
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._search, name)
+
+
 def watched() -> Work:
-    """Counts the choices that are decided, in Python or by the core."""
-    work = Work()
-    marked, needs = stable_sets._marked, stable_sets.SmallPools.needs
-
-    def core(*arguments: Any) -> Any:
-        found = marked(*arguments)
-        work.choices += 1
-        work.kept_sets = max(work.kept_sets, len(found[2]))
-        return found
-
-    def python(self: Any, *arguments: Any) -> Any:
-        found = needs(self, *arguments)
-        work.choices += found is not None
-        return found
-
-    stable_sets._marked, stable_sets.SmallPools.needs = core, python  # type: ignore[method-assign]
-    return work
+    """Counts the choices that are decided."""
+    WatchedSearch.work = Work()
+    watching = SimpleNamespace(**{**vars(_core), "StableSearch": WatchedSearch})
+    stable_sets._core = watching  # type: ignore[assignment]
+    return WatchedSearch.work
 
 
 def algorithm(work: Work) -> SymmetricAlgorithm:
@@ -114,7 +126,7 @@ def main() -> None:
             raise AssertionError(f"seed {seed}") from None
         elapsed = time.perf_counter() - before
         assert answer in mechanism.outputs, seed
-        assert work.choices <= plan.choices + stable_sets.MAX_LESSONS * plan.max_distinct_users, seed
+        assert work.choices <= plan.choices + MAX_LESSONS * plan.max_distinct_users, seed
         assert work.kept_sets <= plan.kept_sets, seed
         refused += answer is mechanism.outputs[-1]
         row = rows.setdefault(level, [0, 0, 0, 0, 0, 0, 0])

@@ -36,6 +36,7 @@ __all__ = [
     "ShuffleNoise",
     "Source",
     "StableFamily",
+    "StableSearch",
     "TableIndex",
     "TableSums",
     "ThresholdSweep",
@@ -59,6 +60,8 @@ __all__ = [
     "deleted_parts",
     "deleted_sums",
     "divergence_of_responses",
+    "draw_of_rows",
+    "draw_of_window",
     "epsilon_at_delta",
     "exp_bounds",
     "exp_weights",
@@ -90,6 +93,7 @@ __all__ = [
     "max_divergence",
     "negative_binomial_divergence",
     "normal_tail_above",
+    "outside_smallest_cover",
     "owner_codes",
     "pair_dominates",
     "pairwise_band",
@@ -205,6 +209,28 @@ class PmfMatrix:
     def row(self, row: int) -> list[Fraction]: ...
 
 @final
+class StableSearch:
+    def __new__(
+        cls,
+        counts: Sequence[int],
+        unusable: int,
+        kept: int,
+        limit: int,
+        max_types: int,
+        max_choices: int | None,
+        epsilon: Level,
+        delta: Fraction,
+        keyed: bool,
+        values: Sequence[int] | None = None,
+    ) -> StableSearch: ...
+    def step(
+        self, progress: _Progress = None
+    ) -> tuple[None, list[Any]] | tuple[list[int], npt.NDArray[np.uint16]] | None: ...
+    def answer(self, matrix: PmfMatrix, incompatible: Sequence[int]) -> None: ...
+    def found(self) -> tuple[int, int, list[int], list[int], StableFamily, PmfMatrix, list[int]] | None: ...
+    def work(self) -> tuple[int, int, int]: ...
+
+@final
 class StableFamily:
     def __new__(cls, counts: Sequence[int], deletions: int, limit: int) -> StableFamily: ...
     @property
@@ -224,6 +250,7 @@ class StableFamily:
     def smallest_stable_size(self) -> int | None: ...
     def layer_sizes(self, progress: _Progress = None) -> list[int]: ...
     def sample(self, r: int, below: Callable[[int], int]) -> tuple[list[int], list[int]]: ...
+    def draw(self, r: int, matrix: PmfMatrix, source: Source) -> int: ...
     def exact_distribution(self, mixture: Sequence[int], total: int) -> tuple[list[int], int]: ...
     def distribution(
         self, mixture: Sequence[int], total: int, progress: _Progress = None
@@ -412,6 +439,11 @@ def count_vectors_number(counts: Sequence[int], total: int) -> int | None: ...
 def count_vectors(counts: Sequence[int], total: int, start: int, stop: int) -> npt.NDArray[np.uint16]: ...
 def deleted_sums(statistics: Sequence[int], counts: Sequence[int], r: int) -> npt.NDArray[np.uint64]: ...
 def deleted_parts(statistics: Sequence[int], counts: Sequence[int], r: int, sum: int) -> list[int]: ...
+def outside_smallest_cover(
+    pmfs: Sequence[_Masses | None], epsilon: Level, delta: Fraction, limit: int
+) -> list[int] | None: ...
+def draw_of_rows(matrix: PmfMatrix, source: Source) -> int: ...
+def draw_of_window(window: Sequence[int], kept: int, matrix: PmfMatrix, source: Source) -> int: ...
 def smallest_window(values: Sequence[int], deletions: int, distance: int, limit: int) -> tuple[int, int] | None: ...
 def window_total_weights(
     values: Sequence[int], deletions: int, start: int, r: int

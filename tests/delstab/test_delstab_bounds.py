@@ -8,21 +8,23 @@ import random
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from support.delstab_engines import inner_pmfs
 from userdp import LogRatio, _core
 from userdp.accounting import PrivacyCost, PrivacyLedger
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
 from userdp.delstab import DelStab, stable_sets
 from userdp.delstab.engines import WorstCase
-from userdp.delstab.stable_sets import Choices, SmallPools, most_choices, most_steps, smallest_cover
+from userdp.delstab.stable_sets import most_choices
 from userdp.exceptions import BudgetError, InsecureRandomnessWarning, PrivacyBudgetError
 
 F = Fraction
 EVEN, ODD = [F(1, 2), F(1, 2)], [F(1, 4), F(3, 4)]
+MAX_LESSONS = 1024
+"""Failures that a search looks into: each may take a grid for every type of a choice."""
 
 
 def people(counts: Any) -> tuple[tuple[int], ...]:
@@ -51,19 +53,33 @@ ALGORITHMS: dict[str, Any] = {
 """Few pairs of kept sets are compatible, or all, or it takes many kinds to tell them apart."""
 
 
+class CountedSearch:
+    """A search whose work is added up in `done`."""
+
+    done: dict[str, int]
+
+    def __init__(self, *arguments: Any) -> None:
+        self._search = _core.StableSearch(*arguments)
+
+    def step(self, progress: Any) -> Any:
+        question = self._search.step(progress)
+        if question is None:
+            grids, kept_sets, _ = self._search.work()
+            self.done["grids"] += grids
+            self.done["kept_sets"] = max(self.done["kept_sets"], kept_sets)
+        return question
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._search, name)
+
+
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How many grids were decided, and how large the largest was."""
     done = {"grids": 0, "kept_sets": 0}
-    marked = stable_sets._marked
-
-    def counted(*arguments: Any) -> Any:
-        found = marked(*arguments)
-        done["grids"] += 1
-        done["kept_sets"] = max(done["kept_sets"], len(found[2]))
-        return found
-
-    monkeypatch.setattr(stable_sets, "_marked", counted)
+    monkeypatch.setattr(CountedSearch, "done", done, raising=False)
+    counted = SimpleNamespace(**{**vars(_core), "StableSearch": CountedSearch})
+    monkeypatch.setattr(stable_sets, "_core", counted)
     return done
 
 
@@ -90,7 +106,7 @@ def test_releases_end(name: str, epsilon: int, delta: str, counts: Any, work: di
     delstab = DelStab(ALGORITHMS[name], epsilon=epsilon, delta=delta)
     bound = delstab.plan(sum(counts))
     assert delstab.release(people(counts)) in delstab.outputs
-    assert work["grids"] <= bound.choices + stable_sets.MAX_LESSONS * bound.max_distinct_users
+    assert work["grids"] <= bound.choices + MAX_LESSONS * bound.max_distinct_users
     assert work["kept_sets"] <= bound.kept_sets
 
 
@@ -177,133 +193,6 @@ def vectors(counts: tuple[int, ...], total: int) -> int:
     return sum(vectors(counts[1:], total - own) for own in range(min(counts[0], total) + 1))
 
 
-def test_choices_come_in_order_and_without_those_excluded() -> None:
-    source = random.Random(7)
-    for _ in range(300):
-        sizes = sorted(source.choices((1, 1, 2, 3, 5, 9), k=source.randint(1, 8)))
-        allowed, bound = source.randint(1, len(sizes)), source.randint(0, sum(sizes))
-        excluded = [set(source.choices(range(len(sizes)), k=source.randint(1, 3))) for _ in range(source.randint(0, 2))]
-        choices = Choices(sizes, allowed, bound)
-        for places in excluded:
-            choices.exclude(sorted(places))
-        found = [places for users in range(bound + 1) for places in choices.dropping(users)]
-        expected = []
-        for gone in itertools.combinations(range(len(sizes)), len(sizes) - allowed):
-            left = tuple(place for place in range(len(sizes)) if place not in gone)
-            if sum(sizes[place] for place in gone) <= bound and not any(places <= set(left) for places in excluded):
-                expected.append((sum(sizes[place] for place in gone), gone, left))
-        assert found == [left for _, _, left in sorted(expected)]
-
-
-def random_graph(source: random.Random, n: int) -> list[int]:
-    apart, density = [0] * n, source.random()
-    for a, b in itertools.combinations_with_replacement(range(n), 2):
-        if source.random() < (density if a != b else 0.05):
-            apart[a] |= 1 << b
-            apart[b] |= 1 << a
-    return apart
-
-
-def test_covers_against_all_sets() -> None:
-    source = random.Random(8)
-    for _ in range(300):
-        n = source.randint(1, 9)
-        apart, limit = random_graph(source, n), source.randint(0, n)
-        edges = [1 << a | 1 << b for a, b in itertools.product(range(n), repeat=2) if apart[a] >> b & 1]
-        expected = min(mask.bit_count() for mask in range(1 << n) if all(mask & edge for edge in edges))
-        found = smallest_cover(apart, limit)
-        if expected > limit:
-            assert found is None
-        else:
-            assert found is not None
-            assert found.bit_count() == expected
-            assert all(found & edge for edge in edges)
-
-
-@pytest.mark.parametrize("n", [45, 73])
-def test_covers_take_few_steps(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = random.Random(n)
-    limit = n // 2
-    steps = 0
-    step = stable_sets._cover
-
-    def counted(*arguments: Any) -> Any:
-        nonlocal steps
-        steps += 1
-        return step(*arguments)
-
-    monkeypatch.setattr(stable_sets, "_cover", counted)
-    for degree, alone in itertools.product((2, 3, 4, 6, 12, 40), (0, n // 4, n // 3)):
-        apart = [0] * n
-        for a, b in itertools.combinations(range(n - alone), 2):
-            if source.random() < degree / n:
-                apart[a] |= 1 << b
-                apart[b] |= 1 << a
-        steps = 0
-        smallest_cover(apart, limit)
-        assert steps <= most_steps(limit)
-
-
-def test_small_pools_against_the_core() -> None:
-    """What is decided in Python is what the core decides."""
-    source = random.Random(9)
-    seen = set()
-    for instance in range(300):
-        counts = tuple(source.choices((1, 1, 2, 3), k=source.randint(1, 4)))
-        kept_users = source.randint(1, sum(counts))
-        deletions = sum(counts) - kept_users
-        inner = inner_pmfs((0, 1), F(3, 2), F(1, 10))
-        menu = [EVEN, EVEN, EVEN, [F(9, 20), F(11, 20)], ODD, None]
-        pmfs: dict[Any, Any] = {}
-
-        def pmfs_of(keys: Any, pmfs: Any = pmfs, menu: Any = menu, inner: Any = inner) -> Any:
-            for key in keys:
-                if key not in pmfs:
-                    pmfs[key] = source.choices(menu, weights=(8, 8, 8, 2, 1, 1 if instance % 3 == 0 else 0))[0]  # noqa: B023
-            return inner.evaluate([lambda key=key: pmfs[key] for key in keys])
-
-        pools = SmallPools(lambda active, row: tuple(row), pmfs_of, inner)
-        family = _core.StableFamily(list(counts), deletions, deletions)
-        keys = [tuple(c - s for c, s in zip(counts, row, strict=True)) for row in family.vectors().tolist()]
-        table = inner.table(pmfs_of(keys))
-        family.mark_bad_pairs(table.matrix, inner.level, inner.delta, table.incompatible, lambda done, total: None)
-        smallest = family.smallest_stable_size()
-        seen.add(smallest)
-        for room in range(1, deletions + 2):
-            expected = smallest is None or smallest >= room
-            assert pools.needs(tuple(range(len(counts))), counts, kept_users, room) is expected
-    assert seen >= {None, 0, 1, 2}
-
-
-def test_small_pools_keep_few_pmfs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many outputs fewer distributions are kept from one pool to the next, and the answers stay the same."""
-    monkeypatch.setattr(stable_sets, "MAX_REMEMBERED_MASSES", 5000)
-    outputs = range(1000)
-
-    def distribution_of(key: Any) -> list[F]:
-        source = random.Random(str(key))
-        first = source.choice((F(1, 100), F(1, 100), F(1, 2))) + F(source.randint(1, 10**9), 10**12)
-        return [first, 1 - first, *[F(0)] * 998]
-
-    inner = inner_pmfs(outputs, F(3, 2), F(1, 100))
-    ours, fresh = (
-        SmallPools(
-            lambda active, row: (tuple(active), row),
-            lambda keys: inner.evaluate([lambda key=key: distribution_of(key) for key in keys]),
-            inner,
-        )
-        for _ in range(2)
-    )
-    seen = set()
-    for active in itertools.combinations(range(6), 3):
-        fresh._forget()
-        found = ours.needs(active, (1, 1, 1), 2, 1)
-        assert found is fresh.needs(active, (1, 1, 1), 2, 1)
-        seen.add(found)
-        assert len(ours._examples) * len(outputs) <= 5000 + 1000 * len(fresh._examples)
-    assert seen == {True, False}
-
-
 # ------------------------------------------------------------------ random datasets
 
 
@@ -333,7 +222,7 @@ def test_random_datasets_are_within_the_bound(work: dict[str, int]) -> None:
         work.update(grids=0, kept_sets=0)
         drawn = [_release(delstab, dataset, instance) for delstab in made]
         assert drawn[0] is drawn[1] or drawn[0] == drawn[1]
-        assert work["grids"] <= 2 * (bound.choices + stable_sets.MAX_LESSONS * bound.max_distinct_users)
+        assert work["grids"] <= 2 * (bound.choices + MAX_LESSONS * bound.max_distinct_users)
         assert work["kept_sets"] <= bound.kept_sets
 
 

@@ -60,6 +60,16 @@ def stable_family() -> _core.StableFamily:
     return family
 
 
+def stable_search(values: Any = None) -> _core.StableSearch:
+    return _core.StableSearch([1, 2, 1], 0, 2, 1, 2, 9, LEVEL, F(1, 100), values is not None, values)
+
+
+def asked_search() -> _core.StableSearch:
+    search = _core.StableSearch([2, 2], 0, 2, 1, 2, 9, LEVEL, F(1, 100), False)
+    search.step()
+    return search
+
+
 def gradients(records: Any, targets: Any, *values: Any) -> Any:
     vectors = _core.UserVectors.gradients(records, targets, USERS, **dict(zip(GRADIENTS, values, strict=True)))
     return vectors.clipped_sum(VECTOR, 1.0, 0.25)
@@ -310,11 +320,20 @@ CALLS: dict[str, Call] = {
     "StableFamily.is_stable": (stable_family().is_stable, ([1, 1],)),
     "StableFamily.smallest_stable_size": (stable_family().smallest_stable_size, ()),
     "StableFamily.layer_sizes": (stable_family().layer_sizes, ()),
+    "StableFamily.draw": (stable_family().draw, (2, MATRIX, SOURCE)),
     "StableFamily.sample": (stable_family().sample, (2, SOURCE.below)),
     "StableFamily.exact_distribution": (stable_family().exact_distribution, ([0, 1, 1], 2)),
     "StableFamily.distribution": (stable_family().distribution, ([0, 1, 1], 2)),
     "StableFamily.exact_output_distribution": (stable_family().exact_output_distribution, ([0, 1, 1], 2, MATRIX)),
     "StableFamily.output_bounds": (stable_family().output_bounds, ([0, 1, 1], 2, MATRIX)),
+    "StableSearch": (_core.StableSearch, ([1, 2, 1], 0, 2, 1, 2, 9, LEVEL, F(1, 100), True, [5, 7, 8])),
+    "StableSearch.step": (stable_search([5, 7, 8]).step, ()),
+    "StableSearch.answer": (lambda *arguments: asked_search().answer(*arguments), (MATRIX, [1])),
+    "StableSearch.found": (stable_search().found, ()),
+    "StableSearch.work": (stable_search().work, ()),
+    "outside_smallest_cover": (_core.outside_smallest_cover, (FAMILY, LEVEL, F(1, 100), 1)),
+    "draw_of_rows": (_core.draw_of_rows, (MATRIX, SOURCE)),
+    "draw_of_window": (_core.draw_of_window, ([0, 1, 1], 1, MATRIX, SOURCE)),
     "Source": (_core.Source, (7,)),
     "Source.listed": (_core.Source.listed, (b"bytes",)),
     "Source.bits": (SOURCE.bits, ()),

@@ -675,9 +675,7 @@ class DelStab:
         size = self.calibration.draw_size(stability.smallest, source)
         if size is None:
             return BOTTOM
-        masses = stability.draw(size, source)
-        scale = math.lcm(*(mass.denominator for mass in masses))
-        return self.outputs[source.weighted([int(mass * scale) for mass in masses])]
+        return self.outputs[stability.draw(size, source)]
 
     def pmf(self, dataset: Dataset, /) -> Pmf:
         """The exact distribution of `release` over `outputs`; **not private**. So a DelStab can be audited."""

@@ -22,8 +22,7 @@ from userdp.delstab.stable_sets import (
     CoverStability,
     Distributions,
     InnerPmfs,
-    PmfsOn,
-    SmallPools,
+    Kept,
     Stability,
     TotalPmfs,
     Types,
@@ -45,8 +44,6 @@ from userdp.runtime import ProgressCallback
 
 Compatibility: TypeAlias = Literal["auto", "exact", "distance"]
 PrivateUsers: TypeAlias = "tuple[User | None, ...]"
-Kept: TypeAlias = "tuple[tuple[int, int], ...]"
-"""Types, and how many users of each are kept."""
 AnyStability: TypeAlias = Stability | CoverStability | WindowStability
 
 MAX_KEPT = 50_000
@@ -293,21 +290,20 @@ def find_stability(
     if kept == 0:
         # The algorithm runs on nobody, whoever is there.
         question = [partial(algorithm.pmf, ())]
-        nobody = Types((len(users),), frozenset(), 1, 1, lambda active, vectors: inner.distributions(question))
-        return exhaustive(nobody, kept, deletions, limit, inner, progress)
+        nobody = Types((len(users),), 0, 1, 1, lambda active, vectors: inner.distributions(question))
+        return exhaustive(nobody, kept, limit, inner, progress)
     if choice.covered:
         pmfs = inner.evaluate([partial(_pmf_on, algorithm, (user,)) for user in users])
         return covering([None if pmf is None else normalized(pmf) for pmf in pmfs], limit, inner)
     if choice.engine == "labeled":
-        labels = (1,) * len(users)
-        types = Types(labels, frozenset(), len(users), 1, partial(_on_labeled, algorithm, users, inner))
+        types = Types((1,) * len(users), 0, len(users), 1, partial(_on_labeled, algorithm, users, inner))
     elif form_of(algorithm) == "additive":
         types = _by_statistic(algorithm, users, choice, kept, inner)
     elif form_of(algorithm) == "score":
         types = _by_scores(algorithm, users, choice, inner)
     else:
         types = _by_data(algorithm, users, choice, inner)
-    return exhaustive(types, kept, deletions, limit, inner, progress)
+    return exhaustive(types, kept, limit, inner, progress)
 
 
 @dataclass
@@ -318,29 +314,14 @@ class _RememberedPmfs:
     inner: InnerPmfs
     pmfs_by_key: dict[Hashable, Masses | None] = field(default_factory=dict)
 
-    def masses(self, keys: Sequence[Hashable]) -> list[Masses | None]:
-        """The distributions, None where there is none."""
+    def on(self, active: None, keys: Sequence[Hashable]) -> Distributions:
+        """The distributions on some keys."""
         if len(self.pmfs_by_key) > min(MAX_KEPT, MAX_MASSES // len(self.inner.outputs)):
             self.pmfs_by_key.clear()
         new = [key for key in dict.fromkeys(keys) if key not in self.pmfs_by_key]
         pmfs = self.inner.evaluate([partial(self.distribution_of, key) for key in new])
         self.pmfs_by_key.update(zip(new, pmfs, strict=True))
-        return [self.pmfs_by_key[key] for key in keys]
-
-    def types(
-        self,
-        counts: Sequence[int],
-        missing: int,
-        choice: EngineChoice,
-        key_on: Callable[[Sequence[int], Sequence[int]], Any],
-    ) -> Types:
-        """Types whose distributions depend on what `key_on` makes of the kept users of each type."""
-
-        def pmfs_on(active: Sequence[int], vectors: Vectors) -> Distributions:
-            left = (np.array([counts[kind] for kind in active]) - vectors).tolist()
-            return self.inner.table(self.masses([key_on(active, row) for row in left]))
-
-        return _with_missing(counts, missing, choice, pmfs_on, SmallPools(key_on, self.masses, self.inner))
+        return self.inner.table([self.pmfs_by_key[key] for key in keys])
 
 
 def _on_labeled(
@@ -364,31 +345,14 @@ def _by_data(algorithm: Any, users: PrivateUsers, choice: EngineChoice, inner: I
         if user is not None:
             groups.setdefault(key_of(user), []).append(user)
     ordered = [groups[key] for key in sorted(groups)]
-    missing = len(users) - sum(map(len, ordered))
+    counts = [len(group) for group in ordered]
 
     def distribution_of(kept: Kept) -> Any:
         members = [(ordered[kind][0],) * count for kind, count in kept]
         return algorithm.pmf(tuple(itertools.chain.from_iterable(members)))
 
-    def key_on(active: Sequence[int], kept: Sequence[int]) -> Kept:
-        return tuple(pair for pair in zip(active, kept, strict=True) if pair[1])
-
-    return _RememberedPmfs(distribution_of, inner).types([len(group) for group in ordered], missing, choice, key_on)
-
-
-def _with_missing(
-    counts: Sequence[int], missing: int, choice: EngineChoice, pmfs_on: PmfsOn, small: SmallPools | None = None
-) -> Types:
-    """The types of usable users, and one more for the others if there are any."""
-    unusable = frozenset({len(counts)}) if missing else frozenset()
-    return Types(
-        (*counts, missing) if missing else tuple(counts),
-        unusable,
-        choice.max_distinct_users,
-        choice.choices,
-        pmfs_on,
-        small,
-    )
+    pmfs = _RememberedPmfs(distribution_of, inner)
+    return Types(counts, len(users) - sum(counts), choice.max_distinct_users, choice.choices, pmfs.on, keyed=True)
 
 
 def _by_statistic(
@@ -398,14 +362,9 @@ def _by_statistic(
     values = _statistics(algorithm, users, inner)
     present = sorted({value for value in values if value is not None})
     counts = [values.count(value) for value in present]
-    missing = values.count(None)
-
-    def key_on(active: Sequence[int], left: Sequence[int]) -> int:
-        return sum(present[kind] * count for kind, count in zip(active, left, strict=True))
-
-    return _RememberedPmfs(lambda total: algorithm.pmf_of_total(total, kept), inner).types(
-        counts, missing, choice, key_on
-    )
+    pmfs = _RememberedPmfs(lambda total: algorithm.pmf_of_total(total, kept), inner)
+    unusable = values.count(None)
+    return Types(counts, unusable, choice.max_distinct_users, choice.choices, pmfs.on, keyed=True, values=present)
 
 
 def _by_scores(algorithm: SummedScoreEM, users: PrivateUsers, choice: EngineChoice, inner: InnerPmfs) -> Types:
@@ -414,7 +373,7 @@ def _by_scores(algorithm: SummedScoreEM, users: PrivateUsers, choice: EngineChoi
     for user in users:
         scores = None if user is None else _usable(partial(_clamped_scores, algorithm, user), inner)
         groups[scores] = groups.get(scores, 0) + 1
-    missing = groups.pop(None, 0)
+    unusable = groups.pop(None, 0)
     present = sorted(scores for scores in groups if scores is not None)
     counts = [groups[scores] for scores in present]
 
@@ -422,7 +381,7 @@ def _by_scores(algorithm: SummedScoreEM, users: PrivateUsers, choice: EngineChoi
         table = np.array([present[kind] for kind in active], dtype=np.int64)
         return Distributions(algorithm.core().matrix_of_vectors(table, [counts[kind] for kind in active], vectors), [])
 
-    return _with_missing(counts, missing, choice, pmfs_on)
+    return Types(counts, unusable, choice.max_distinct_users, choice.choices, pmfs_on)
 
 
 def _clamped_scores(algorithm: SummedScoreEM, user: User) -> tuple[int, ...]:

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +25,7 @@ from userdp import _core
 from userdp.algorithms import AdditiveAlgorithm
 from userdp.algorithms.finite import checked_masses, outputs_of, pmf_error_of
 from userdp.exact.epsilon import core_level
-from userdp.exact.numbers import PrivacyLevel, bits_of
+from userdp.exact.numbers import PrivacyLevel
 from userdp.exact.pmf import ExactMasses, Masses, Pmf, distinct_masses, masses_of
 from userdp.exceptions import BudgetError
 from userdp.runtime import ProgressCallback
@@ -140,24 +138,12 @@ def matrix_of(pmfs: Sequence[Masses]) -> _core.PmfMatrix:
 # kept sets are compatible and it has at most `max_types` types. Both conditions depend on the data of the pool
 # alone and pass to smaller pools, which is all that the privacy proof asks of "stable".
 #
-# Where a dataset has more types than a stable pool may have, `Choices` gives the ways to choose those that stay, one
-# at a time, those that drop the fewest users first, and what is known to fail is never tried again. The choices that
-# are many are those with few kept sets each; `SmallPools` decides these in Python, since a call of the core costs more.
+# Where a dataset has more types than a stable pool may have, the core goes through the ways to choose those that stay,
+# one at a time, and asks for the distributions that it needs.
 
-Vector: TypeAlias = "tuple[int, ...]"
+Kept: TypeAlias = "tuple[tuple[int, int], ...]"
+"""Types, and how many users of each are kept."""
 Vectors: TypeAlias = npt.NDArray[np.uint16]
-PmfsOn: TypeAlias = Callable[[Sequence[int], Vectors], Distributions]
-"""From the types in play and deletion vectors over them to the distributions on what is kept."""
-
-MAX_LESSONS, MAX_FUTILE = 1024, 64
-"""How often a failure is looked into for its causes, with and without success."""
-MAX_SMALL_ROWS = 64
-MAX_SMALL_WORK = 20_000
-"""Kept sets, and comparisons of vectors, of a pool that `SmallPools` decides."""
-MAX_REMEMBERED = 1 << 20
-"""Verdicts that it remembers for the next pool."""
-MAX_REMEMBERED_MASSES = 1 << 21
-"""Probabilities of the distributions that they are about, in integers of any length."""
 
 
 def most_choices(n_users: int, limit: int, max_types: int) -> int:
@@ -169,171 +155,19 @@ def most_choices(n_users: int, limit: int, max_types: int) -> int:
     return math.comb(types - 1, max_types - 1) if types >= 2 * max_types else math.comb(types, max_types)
 
 
-class Choices:
-    """The ways to keep a number of types, in the order of the users that they drop, then of the types dropped."""
-
-    def __init__(self, sizes: Sequence[int], kept: int, bound: int) -> None:
-        self._sizes = sizes
-        self._kept = kept
-        self._bound = bound
-        self._prefix = [0, *itertools.accumulate(sizes)]
-        dropped = len(sizes) - kept
-        # A type is dropped with the dropped - 1 smallest of the others, or never.
-        least = self._prefix[max(0, dropped - 1)]
-        self._droppable = 0 if not dropped else bisect_right(sizes, bound - least)
-        self._failures: list[list[int]] = [[] for _ in sizes]
-        self.over = dropped > 0 and self._prefix[dropped] > bound
-
-    def exclude(self, places: Sequence[int]) -> None:
-        """No choice that keeps all of these types from now on."""
-        often = [place for place in places if place < self._droppable]
-        if not often:  # they are in every choice
-            self.over = True
-            return
-        self._failures[max(often)].append(sum(1 << place for place in often))
-
-    def droppable(self, place: int) -> bool:
-        """False for a type of so many users that every choice keeps it."""
-        return place < self._droppable
-
-    def dropping(self, users: int) -> Iterator[tuple[int, ...]]:
-        """The choices that drop this many users, as the places of the types that they keep."""
-        # Of two choices the one that drops the first type in which they differ comes first.
-        if not self.over:
-            yield from self._extend((), 0, 0, self._prefix[-1] - users)
-
-    def _extend(self, places: tuple[int, ...], mask: int, start: int, users: int) -> Iterator[tuple[int, ...]]:
-        """All ways to keep this many more users, of types from `start` on."""
-        missing = self._kept - len(places)
-        if missing == 0:
-            if users == 0:
-                yield places
-            return
-        sizes, prefix, last = self._sizes, self._prefix, len(self._sizes) - missing
-        # One that large with the smallest after it is too much; one that small with the largest of all too little.
-        low = bisect_left(sizes, users - (prefix[-1] - prefix[last + 1]), start, last + 1)
-        high = bisect_right(range(last + 1), users, start, last + 1, key=lambda p: prefix[p + missing] - prefix[p])
-        for place in reversed(range(low, high)):
-            number = mask | 1 << place
-            if not self.over and not any(failure & number == failure for failure in self._failures[place]):
-                yield from self._extend((*places, place), number, place + 1, users - sizes[place])
-
-
-class SmallPools:
-    """Decides pools of one dataset, and remembers which distributions are compatible."""
-
-    def __init__(
-        self,
-        key_of: Callable[[Sequence[int], Vector], Hashable],
-        pmfs_of: Callable[[Sequence[Hashable]], Sequence[Masses | None]],
-        inner: InnerPmfs,
-    ) -> None:
-        self._key_of, self._pmfs_of, self._inner = key_of, pmfs_of, inner
-        self._forget()
-
-    def _forget(self) -> None:
-        self._rows: dict[tuple[Vector, int], list[Vector]] = {}
-        self._class_of_key: dict[Hashable, int] = {}
-        self._class_of_pmf: dict[Hashable, int] = {}
-        self._examples: list[ExactMasses] = []
-        self._alike: dict[tuple[int, int], bool] = {}
-        self._joins: dict[Any, list[Vector]] = {}
-
-    def needs(self, active: Sequence[int], counts: Vector, kept: int, room: int) -> bool | None:
-        """True when no set of fewer than `room` users is stable, False when one is; None for larger pools."""
-        vectors = MAX_SMALL_ROWS * max(len(self._rows), MAX_SMALL_ROWS * len(self._joins))
-        if (
-            max(len(self._class_of_key), len(self._alike), vectors) > MAX_REMEMBERED
-            or len(self._examples) * len(self._inner.outputs) > MAX_REMEMBERED_MASSES
-        ):
-            self._forget()
-        rows = self._kept_vectors(counts, kept)
-        if len(rows) > MAX_SMALL_ROWS:
-            return None
-        classes = tuple(self._classes([self._key_of(active, row) for row in rows]))
-        pattern = counts, kept, classes
-        if pattern not in self._joins:
-            self._joins[pattern] = self._joins_of(rows, classes)
-        return _unavoidable(counts, self._joins[pattern], room - 1)
-
-    def _joins_of(self, rows: Sequence[Vector], classes: tuple[int, ...]) -> list[Vector]:
-        """What incompatible pairs of rows hold together, the smallest first; failing rows are incompatible with all."""
-        alike = {(a, b) for a in set(classes) for b in set(classes) if min(a, b) >= 0 and self._compatible(a, b)}
-        joins = {row for row, number in zip(rows, classes, strict=True) if number < 0}
-        for place, (row, number) in enumerate(zip(rows, classes, strict=True)):
-            for other, of_other in zip(rows[: place + 1], classes, strict=False):
-                if min(number, of_other) >= 0 and (number, of_other) not in alike:
-                    joins.add(tuple(map(max, row, other)))
-        return sorted(joins, key=sum)
-
-    def _kept_vectors(self, counts: Vector, kept: int) -> list[Vector]:
-        """How many users of each type may be kept; one more than `MAX_SMALL_ROWS` ways stand for more."""
-        if (counts, kept) not in self._rows:
-            self._rows[counts, kept] = list(islice(_vectors(counts, kept), MAX_SMALL_ROWS + 1))
-        return self._rows[counts, kept]
-
-    def _classes(self, keys: Sequence[Hashable]) -> list[int]:
-        """Equal numbers for equal distributions, and -1 where there is none."""
-        new = [key for key in dict.fromkeys(keys) if key not in self._class_of_key]
-        for key, pmf in zip(new, self._pmfs_of(new), strict=True):
-            self._class_of_key[key] = -1 if pmf is None else self._class(normalized(pmf))
-        return [self._class_of_key[key] for key in keys]
-
-    def _class(self, pmf: ExactMasses) -> int:
-        number = self._class_of_pmf.setdefault(distinct_masses(pmf), len(self._examples))
-        if number == len(self._examples):
-            self._examples.append(pmf)
-        return number
-
-    def _compatible(self, a: int, b: int) -> bool:
-        pair = (a, b) if a <= b else (b, a)
-        if pair not in self._alike:
-            first, second = self._examples[pair[0]], self._examples[pair[1]]
-            self._alike[pair], *_ = _core.is_indistinguishable(first, second, self._inner.level, self._inner.delta)
-        return self._alike[pair]
-
-
-def _vectors(counts: Sequence[int], kept: int) -> Iterator[Vector]:
-    """All vectors up to the counts with that sum."""
-    if not counts:
-        if kept == 0:
-            yield ()
-        return
-    rest = sum(counts[1:])
-    for number in range(max(0, kept - rest), min(counts[0], kept) + 1):
-        for others in _vectors(counts[1:], kept - number):
-            yield (number, *others)
-
-
-def _unavoidable(pool: Vector, joins: Sequence[Vector], budget: int) -> bool | None:
-    """Whether every pool of at most `budget` users fewer is above one of the joins; None if that takes long."""
-    work = MAX_SMALL_WORK
-    stack = [(pool, budget)]
-    while stack:
-        left, users = stack.pop()
-        work -= len(joins)
-        if work < 0:
-            return None
-        above = next((join for join in joins if all(a >= b for a, b in zip(left, join, strict=True))), None)
-        if above is None:
-            return False
-        for kind, (have, needed) in enumerate(zip(left, above, strict=True)):
-            if needed and have - needed < users:
-                stack.append(((*left[:kind], needed - 1, *left[kind + 1 :]), users - (have - needed + 1)))
-    return True
-
-
 @dataclass(frozen=True)
 class Types:
-    """Users grouped by type."""
+    """Users grouped by type, and how the inner algorithm is asked for what is kept of them."""
 
-    counts: tuple[int, ...]  # Users of each type
-    unusable: frozenset[int]  # Types on which the inner algorithm is known to fail: no pool with them is stable
+    counts: Sequence[int]  # Users of each type
+    unusable: int  # Users on whom the inner algorithm is known to fail: no pool with them is stable
     max_types: int  # Public bound on the types of a stable pool
     # Public bound on the ways to keep that many, when no more users are dropped than a release may drop.
     max_choices: int
-    pmfs_on: PmfsOn  # Evaluates the inner algorithm
-    small: SmallPools | None = None  # Decides choices with few kept sets
+    # The distributions for the types in play and deletion vectors from them, or for keys if that is None.
+    pmfs_on: Callable[[Any, Any], Distributions]
+    keyed: bool = False  # Whether questions are keys: what is kept of each type, or its total of `values`
+    values: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -342,11 +176,15 @@ class Stability:
 
     smallest: int | None  # Size of the smallest stable set; None if it exceeds the limit
     dropped: int  # users in every S, because their types are not kept
-    active: tuple[int, ...]  # types that are kept, by their index
-    counts: tuple[int, ...]  # users of each of them
+    active: Sequence[int]  # types that are kept, by their index
+    counts: Sequence[int]  # users of each of them
     family: _core.StableFamily | None
     pmfs: Distributions | None
-    vectors: Vectors | None
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """The deletion vectors, in the order of the distributions."""
+        return None if self.family is None else self.family.vectors()
 
     def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
         """The distribution of the release, when |S| = r with probability mixture[r] / total."""
@@ -369,13 +207,10 @@ class Stability:
         sizes = [0] * self.dropped + [int(size) for size in self.family.layer_sizes()]
         return tuple(sizes[: limit + 1])
 
-    def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Draw S uniformly among the stable sets of a size, then the kept set; its distribution."""
+    def draw(self, size: int, source: _core.Source) -> int:
+        """Draw S uniformly among the stable sets of a size, then the kept set, then the place of an output."""
         family, pmfs = self._kept()
-        _, removed = family.sample(size - self.dropped, source.below)
-        assert self.vectors is not None
-        row = np.flatnonzero((self.vectors == np.array(removed, dtype=np.uint16)).all(axis=1))[0]
-        return pmfs.matrix.row(int(row))
+        return family.draw(size - self.dropped, pmfs.matrix, source)
 
     def _kept(self) -> tuple[_core.StableFamily, Distributions]:
         assert self.family is not None, "there is a stable set, or nothing is asked"
@@ -386,110 +221,28 @@ class Stability:
         return list(mixture[self.dropped :])
 
 
-NOTHING = Stability(None, 0, (), (), None, None, None)
-
-
-def exhaustive(
-    types: Types, kept: int, deletions: int, limit: int, inner: InnerPmfs, progress: ProgressCallback
-) -> Stability:
+def exhaustive(types: Types, kept: int, limit: int, inner: InnerPmfs, progress: ProgressCallback) -> Stability:
     """Find the smallest stable sets."""
-    usable = [kind for kind in range(len(types.counts)) if kind not in types.unusable]
-    base = sum(types.counts[kind] for kind in types.unusable)
-    ordered = sorted(usable, key=lambda kind: (types.counts[kind], kind))
-    choices = Choices([types.counts[kind] for kind in ordered], min(types.max_types, len(usable)), limit - base)
-    best, tried, lessons = NOTHING, 0, Lessons()
-    for dropped in range(base, limit + 1 if usable else 0):
-        if best.smallest is not None and dropped >= best.smallest:
-            break
-        for places in choices.dropping(dropped - base):
-            if inner.strict and tried == types.max_choices:
-                raise BudgetError(
-                    f"sets of up to {limit} users may leave more than {tried:,} choices of {types.max_types} types; "
-                    "refusal_probability looks at those up to the largest size that a release needs"
-                )
-            tried += 1
-            active = tuple(sorted(ordered[place] for place in places))
-            room = (limit + 1 if best.smallest is None else best.smallest) - dropped
-            if len(places) == len(ordered) or not _needs(types, active, kept, room, inner, progress, small_only=True):
-                counts, family, vectors, pmfs = _marked(
-                    types, active, deletions - dropped, limit - dropped, inner, progress
-                )
-                removed = family.smallest_stable_size()
-                if removed is not None and removed < room:
-                    best = Stability(dropped + removed, dropped, active, counts, family, pmfs, vectors)
-                    if best.smallest == dropped:
-                        return best
-                    continue
-            if lessons.wanted:
-
-                def fails(some: Sequence[int], room: int = room) -> bool:
-                    return _needs(types, sorted(ordered[place] for place in some), kept, room, inner, progress)
-
-                lessons.learn(choices, places, fails)
-    return best
-
-
-@dataclass
-class Lessons:
-    """What is learned from choices that fail: few of their types that fail already."""
-
-    # Too many lessons slow down more than they help, and so do futile ones.
-
-    learned: int = 0
-    futile: int = 0
-
-    @property
-    def wanted(self) -> bool:
-        """Whether to go on."""
-        return self.learned < MAX_LESSONS and self.futile < MAX_FUTILE
-
-    def learn(self, choices: Choices, places: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> None:
-        """Leave types out of a choice as long as the rest fails, and exclude the rest."""
-        rest = list(places)
-        for place in places:
-            fewer = [other for other in rest if other != place]
-            if choices.droppable(place) and fails(fewer):
-                rest = fewer
-        if len(rest) < len(places):
-            choices.exclude(rest)
-            self.learned += 1
-        else:
-            self.futile += 1
-
-
-def _needs(
-    types: Types,
-    active: Sequence[int],
-    kept: int,
-    room: int,
-    inner: InnerPmfs,
-    progress: ProgressCallback,
-    *,
-    small_only: bool = False,
-) -> bool:
-    """True when at least `room` users of these types are in every stable set, whoever else is there."""
-    # With `small_only` larger pools are not decided.
-    counts = tuple(types.counts[kind] for kind in active)
-    deletions = sum(counts) - kept
-    if deletions < room - 1:
-        return False
-    needs = types.small.needs(active, counts, kept, room) if types.small else None
-    if needs is None and not small_only:
-        _, family, _, _ = _marked(types, active, deletions, room - 1, inner, progress)
-        return family.smallest_stable_size() is None
-    return bool(needs)
-
-
-def _marked(
-    types: Types, active: Sequence[int], deletions: int, limit: int, inner: InnerPmfs, progress: ProgressCallback
-) -> tuple[tuple[int, ...], _core.StableFamily, Vectors, Distributions]:
-    """The family of the deletions from some types, with what is bad marked."""
-    counts = tuple(types.counts[kind] for kind in active)
-    family = _core.StableFamily(list(counts), deletions, limit)
-    vectors = family.vectors()
-    pmfs = types.pmfs_on(active, vectors)
-    family.mark_bad_pairs(pmfs.matrix, inner.level, inner.delta, pmfs.incompatible, progress)
-    return counts, family, vectors, pmfs
+    search = _core.StableSearch(
+        types.counts,
+        types.unusable,
+        kept,
+        limit,
+        types.max_types,
+        types.max_choices if inner.strict else None,
+        inner.level,
+        inner.delta,
+        types.keyed,
+        types.values,
+    )
+    while (question := search.step(progress)) is not None:
+        answer = types.pmfs_on(*question)
+        search.answer(answer.matrix, answer.incompatible)
+    found = search.found()
+    if found is None:
+        return Stability(None, 0, (), (), None, None)
+    smallest, dropped, active, counts, family, matrix, incompatible = found
+    return Stability(smallest, dropped, active, counts, family, Distributions(matrix, incompatible))
 
 
 # --- vertex covers: stability when one user is kept, of more than a grid of all sets can hold
@@ -503,91 +256,47 @@ class CoverStability:
     """A smallest stable set of one dataset, by the users that it leaves."""
 
     smallest: int | None  # Its size; None if it exceeds the limit
-    pmfs: list[ExactMasses]  # on each of the users that it leaves
+    pmfs: _core.PmfMatrix | None  # on each of the users that it leaves
 
     def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
         """The distribution of the release, when |S| = r with probability mixture[r] / total."""
-        released = Fraction(sum(mixture), total) / len(self.pmfs)
-        sums = [sum((Fraction(w[o], t) for w, t in self.pmfs), Fraction(0)) for o in range(len(self.pmfs[0][0]))]
-        scaled = [released * mass for mass in sums]
-        scale = math.lcm(*(mass.denominator for mass in scaled))
-        return [int(mass * scale) for mass in scaled], scale
+        assert self.pmfs is not None
+        users, _ = self.pmfs.shape
+        return _mixed(self.pmfs, [(user, 1) for user in range(users)], Fraction(sum(mixture), total * users))
 
-    def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Draw one of the users that are left; its distribution."""
-        weights, total = self.pmfs[int(source.below(len(self.pmfs)))]
-        return [Fraction(weight, total) for weight in weights]
+    def draw(self, size: int, source: _core.Source) -> int:
+        """Draw one of the users that are left, then the place of an output."""
+        assert self.pmfs is not None
+        return _core.draw_of_rows(self.pmfs, source)
+
+
+def _mixed(pmfs: _core.PmfMatrix, ways: Sequence[tuple[int, int]], each: Fraction) -> Distribution:
+    """The distribution that has rows so many times, each with the same probability."""
+    rows = [(way, pmfs.row(row)) for row, way in ways]
+    scale = math.lcm(*(mass.denominator for _, masses in rows for mass in masses))
+    weights = [0] * pmfs.shape[1]
+    for way, masses in rows:
+        for output, mass in enumerate(masses):
+            weights[output] += way * mass.numerator * (scale // mass.denominator)
+    return [weight * each.numerator for weight in weights], scale * each.denominator
 
 
 def covering(pmfs: Sequence[ExactMasses | None], limit: int, inner: InnerPmfs) -> CoverStability:
     """Find a smallest stable set."""
-    groups: dict[Any, list[int]] = {}
-    for user, pmf in enumerate(pmfs):
-        groups.setdefault(None if pmf is None else distinct_masses(pmf), []).append(user)
-    users = {key: sum(1 << user for user in members) for key, members in groups.items()}
-    apart = [0] * len(pmfs)
-    # With itself too: a declared pmf_error may leave even equal masses apart.
-    for a, b in itertools.combinations_with_replacement(groups, 2):
-        first, second = pmfs[groups[a][0]], pmfs[groups[b][0]]
-        if first is None or second is None:
-            alike = not (first is None and second is None) and a != b  # those who fail are in every cover anyway
-        else:
-            alike = _core.is_indistinguishable(first, second, inner.level, inner.delta)[0]
-        if not alike:
-            for user in groups[a]:
-                apart[user] |= users[b]
-            for user in groups[b]:
-                apart[user] |= users[a]
-    cover = smallest_cover(apart, limit)
-    if cover is None:
-        return CoverStability(None, [])
-    return CoverStability(cover.bit_count(), [pmf for user, pmf in enumerate(pmfs) if not cover >> user & 1 and pmf])
+    left = _core.outside_smallest_cover(pmfs, inner.level, inner.delta, limit)
+    if left is None:
+        return CoverStability(None, None)
+    kept = [pmf for pmf in map(pmfs.__getitem__, left) if pmf is not None]
+    return CoverStability(len(pmfs) - len(kept), _core.PmfMatrix.from_masses(kept))
 
 
 def most_steps(limit: int) -> int:
-    """How many steps `smallest_cover` takes at most, for any graph."""
+    """How many steps the search for a smallest cover takes at most, for any graph."""
     # A step with room for k more vertices leads to one with room for k - 1 and one for k - 3 at most.
     steps = [1, 1, 1]
     for _ in range(limit + 1):
         steps.append(1 + steps[-1] + steps[-3])
     return sum(steps[3:])
-
-
-def smallest_cover(apart: Sequence[int], limit: int) -> int | None:
-    """A smallest set of at most `limit` vertices that meets every edge, or None, as bits."""
-    loops = sum(1 << vertex for vertex, others in enumerate(apart) if others >> vertex & 1)
-    alive = ((1 << len(apart)) - 1) & ~loops
-    for room in range(limit - loops.bit_count() + 1):
-        cover = _cover(apart, alive, room)
-        if cover is not None:
-            return cover | loops
-    return None
-
-
-def _cover(apart: Sequence[int], alive: int, room: int) -> int | None:
-    """A cover, of at most `room` vertices, of the edges within `alive`."""
-    cover = 0
-    while True:
-        degrees = [((apart[vertex] & alive).bit_count(), -vertex) for vertex in bits_of(alive)]
-        ones = [-place for degree, place in degrees if degree == 1]
-        most, place = max(degrees, default=(0, 0))
-        if most == 0:
-            return cover if room >= 0 else None
-        if sum(degree for degree, _ in degrees) > 2 * most * room:
-            return None
-        if ones:
-            taken = apart[ones[0]] & alive  # as good as the vertex itself
-        elif most == 2:
-            taken = 1 << -place  # in a circle all vertices are equal
-        else:
-            break
-        cover, alive, room = cover | taken, alive & ~taken, room - 1
-    vertex, others = 1 << -place, apart[-place] & alive
-    for taken in (vertex, others):
-        members = _cover(apart, alive & ~taken, room - taken.bit_count())
-        if members is not None:
-            return cover | taken | members
-    return None
 
 
 # --- windows: totals within a certified distance, and windows of the sorted statistics
@@ -699,21 +408,14 @@ class WindowStability:
 
     def distribution(self, mixture: Sequence[int], total: int) -> Distribution:
         """The distribution of the release, when |S| = r with probability mixture[r] / total."""
-        released = Fraction(sum(mixture), total)
         first, step, ways, sets = _core.window_total_weights(list(self.window), len(self.window) - self.kept, 0, 0)
-        rows = [(way, self.totals.pmfs.row(first + step * place)) for place, way in enumerate(ways) if way]
-        scale = math.lcm(*(mass.denominator for _, masses in rows for mass in masses))
-        weights = [0] * self.totals.pmfs.shape[1]
-        for way, masses in rows:
-            for output, mass in enumerate(masses):
-                weights[output] += way * mass.numerator * (scale // mass.denominator)
-        return [weight * released.numerator for weight in weights], scale * sets * released.denominator
+        rows = [(first + step * place, way) for place, way in enumerate(ways) if way]
+        return _mixed(self.totals.pmfs, rows, Fraction(sum(mixture), total * sets))
 
-    def draw(self, size: int, source: _core.Source) -> list[Any]:
-        """Keep users of the window uniformly; the algorithm's distribution on their total."""
+    def draw(self, size: int, source: _core.Source) -> int:
+        """Keep users of the window uniformly; draw the place of an output on their total."""
         # The size of S does not matter.
-        places = source.subset(len(self.window), self.kept)
-        return self.totals.pmfs.row(sum(self.window[place] for place in places))
+        return _core.draw_of_window(self.window, self.kept, self.totals.pmfs, source)
 
 
 def smallest_window(

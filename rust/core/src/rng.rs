@@ -210,10 +210,11 @@ impl Source {
             return Err(Error::invalid("weights", "at least one must be positive"));
         }
         let target = self.below(&total)?;
+        // All weights are read, whichever index is drawn.
         let mut cumulative = Natural::ZERO;
         Ok(weights
             .iter()
-            .take_while(|&weight| {
+            .filter(|&weight| {
                 cumulative += weight;
                 cumulative <= target
             })

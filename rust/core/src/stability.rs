@@ -12,17 +12,26 @@
 //! Paper: [GKKMMZ23, Lemma 18], [GKKMMZ23, Algorithm 1].
 
 mod bad_pairs;
+mod choices;
 mod counting;
+mod cover;
 mod distribution;
+mod draws;
 mod order;
 mod outputs;
+mod pools;
 mod prefixes;
 mod sampling;
 mod scaled;
+mod search;
 mod transform;
 mod typed;
 mod windows;
 
+pub use cover::outside_smallest_cover;
 pub use distribution::{Distribution, Mixture};
+pub use draws::{draw_of_rows, draw_of_window};
+pub use pools::{Closeness, Key, Keys};
+pub use search::{MAX_LESSONS, Problem, Question, Smallest, StableSearch, Work};
 pub use typed::StableFamily;
 pub use windows::{Totals, WindowTotal, smallest_window};

@@ -32,6 +32,7 @@ mod score;
 mod selection;
 mod shuffle;
 mod stability;
+mod stable_search;
 mod table;
 mod vectors;
 
@@ -115,6 +116,8 @@ mod _core {
     use crate::stability::{
         PyStableFamily, smallest_window, window_total_distribution, window_total_weights,
     };
+    #[pymodule_export]
+    use crate::stable_search::{PyStableSearch, draw_of_rows, draw_of_window, outside_smallest_cover};
     #[pymodule_export]
     use crate::table::{PyTableIndex, PyTableSums, walked_sums};
     #[pymodule_export]

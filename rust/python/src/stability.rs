@@ -4,6 +4,7 @@ use crate::{
     convert::{Items, LevelArgument, level},
     matrix::PyPmfMatrix,
     run::{run, run_short},
+    sampler::PySource,
 };
 use num_bigint::BigUint;
 use num_rational::BigRational;
@@ -152,6 +153,12 @@ impl PyStableFamily {
             Some(error) => Err(error),
             None => outcome,
         }
+    }
+
+    /// Draws these, and an output with exactly its mass in the row of the superset; row i of the matrix belongs to
+    /// row i of `vectors()`.
+    fn draw(&self, py: Python<'_>, r: usize, matrix: &PyPmfMatrix, source: &PySource) -> PyResult<usize> {
+        run(py, None, |control| source.with(|source| self.0.draw(r, &matrix.0, source, control)))
     }
 
     /// Integer weights of the deletion vectors over a total, for sizes of probability `mixture[r] / total`.
