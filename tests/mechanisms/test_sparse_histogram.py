@@ -458,6 +458,23 @@ def test_intervals_cover_among_the_times_that_a_key_is_shown(mechanism: SparseHi
         assert naive / mechanism.release_probability(35) < F(1, 2)
 
 
+def test_intervals_have_no_users_that_cannot_be_shown() -> None:
+    made = SparseHistogram(max_keys=1, threshold=200, epsilon=1, sigma_squared=1)
+    for count in (200, 203, 250):
+        low, high = made.interval(count)
+        assert count - 12 <= low <= count <= high <= count + 12
+        assert made.release_probability(low)
+    far = SparseHistogram(max_keys=1, threshold=2**31, epsilon=1, sigma_squared=100)
+    assert far.interval(2**31)[0] >= 2**31 - 120
+
+
+@pytest.mark.parametrize("below", [0, 3, 60])
+def test_intervals_of_counts_that_are_clamped_end(below: int) -> None:
+    made = SparseHistogram(max_keys=1, threshold=10, epsilon=1, scale=2)
+    low, high = made.interval(2**32 - below)
+    assert 2**32 - below - 20 < low <= 2**32 - below <= high <= 2**32
+
+
 def test_users_for_a_probability() -> None:
     for mechanism in SHOWN:
         for wanted in ("0.001", "1/2", "0.95", "0.999999"):

@@ -388,9 +388,11 @@ class SparseHistogram(KeyMechanism):
         # Where noise is too wide to be listed these are upper bounds, and the interval is a little longer.
         def above(users: int) -> Fraction:
             """The probability of this count or more, among shown ones; 0 where the key cannot be shown."""
-            whole, _ = self._shown.probability_bounds(self._clamped(users))
-            part = tail_bounds(self._noise, shown - self._clamped(users))[1] if users >= 1 else Fraction(0)
-            return min(part / whole, Fraction(1)) if whole else Fraction(users >= 1)
+            whole, most = self._shown.probability_bounds(self._clamped(users))
+            if not most:
+                return Fraction(0)
+            part = tail_bounds(self._noise, shown - self._clamped(users))[1]
+            return min(part / whole, Fraction(1)) if whole else Fraction(1)
 
         def below(users: int) -> Fraction:
             _, whole = self._shown.probability_bounds(self._clamped(users))
@@ -401,6 +403,8 @@ class SparseHistogram(KeyMechanism):
             middle = (low + high) // 2
             low, high = (low, middle) if above(middle) > side else (middle, high)
         least, step = high, 1
+        if self._rate is not None and below(LARGEST_COUNT) > side:
+            return least, max(shown, LARGEST_COUNT)  # more users count as so many
         while below(shown + step) > side:
             step *= 2
         low, high = shown, shown + step

@@ -359,3 +359,44 @@ fn histograms_are_proposed_with_the_least_thresholds() {
         assert!(bad.proposed(false, &control).is_err());
     }
 }
+
+/// Curves far below the delta of keys that vanish are not resolved: the answer is that of all bits.
+#[test]
+fn shallow_curves_leave_the_delta_as_it_is() {
+    let control = Control::new();
+    let hidden =
+        [fraction(1, 2), fraction(999_999, 1_000_000), Rational::one() - power(&fraction(1, 10), 40)];
+    for (keys, replace) in [(1, false), (3, true), (5, true), (20, false)] {
+        for hidden in &hidden {
+            for (own, level) in [(fraction(1, 400), 2), (fraction(1, 20), 20_000), (fraction(4, 1), 3)] {
+                let (common, level) = (&own * Integer::from(2), fraction(level, 1));
+                let made = || Keys::new(keys, replace, true, hidden.clone(), Rational::zero()).unwrap();
+                let found = made().gaussian_delta((&level, &level), None, &own, &common, &control).unwrap();
+                let deep = made()
+                    .delta::<Error>((&level, &level), None, |single, both, level, _| {
+                        let mu2 = &own * Integer::from(single) + &common * Integer::from(both);
+                        let curve = gaussian_hockey_stick(&mu2, &level.to_rational())?;
+                        Ok(Dyadic::quotient(curve.numer(), curve.denom(), 300, true))
+                    })
+                    .unwrap();
+                assert_eq!(found, deep, "{keys} {hidden} {own}");
+            }
+        }
+    }
+}
+
+#[test]
+fn proposals_for_any_number_of_keys_do_not_overflow() {
+    let asked = |max_keys| Histogram {
+        epsilon: 1.0,
+        delta: 1e-5,
+        max_keys,
+        replace: true,
+        share: 1.0,
+        common: 0.0,
+        probability: 0.5,
+    };
+    for keys in [1 << 40, 1 << 63, u64::MAX - 1, u64::MAX] {
+        assert!(asked(keys).proposed(false, &Control::new()).is_ok());
+    }
+}

@@ -66,6 +66,18 @@ pub(crate) const DEEP: Depth = Depth { bits: 4096, farthest: 5700.0 };
 /// As deep as parts of a delta matter.
 pub(crate) const SHALLOW: Depth = Depth { bits: 384, farthest: 532.0 };
 
+impl Depth {
+    /// As deep as so many bits, from 1 to 4096.
+    pub(crate) fn of(bits: i64) -> Self {
+        if bits >= DEEP.bits {
+            return DEEP;
+        }
+        let bits = bits.max(1);
+        // 2 ln 2 is below 1.3863, and such products of floats are off by less than 1.
+        Self { bits, farthest: 1.3863 * bits as f64 + 1.0 }
+    }
+}
+
 /// A level E >= 1 of curves of Gaussian noise. Its logarithm is kept, as it takes most of the time.
 #[derive(Debug)]
 pub(crate) struct Point {

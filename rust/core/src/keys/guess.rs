@@ -265,7 +265,7 @@ impl Histogram {
 
     /// Numbers of keys that vanish.
     fn splits(&self) -> Vec<f64> {
-        let many = (self.max_keys + 1).min(SPLITS);
+        let many = self.max_keys.min(SPLITS - 1) + 1;
         let apart = self.max_keys as f64 / (many - 1).max(1) as f64;
         let mut found: Vec<f64> = (0..many)
             .map(|place| (place as f64 * apart).round_ties_even().min(self.max_keys as f64))

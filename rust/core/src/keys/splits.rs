@@ -6,7 +6,7 @@
 use super::{curve::At, larger, one, quotient, rest, rounded, smaller, zero};
 use crate::{
     Error, Result,
-    composition::DEEP,
+    composition::{DEEP, Depth},
     control::Control,
     exact::{Integer, Rational, dyadic::Dyadic},
 };
@@ -18,6 +18,8 @@ use std::{
 
 /// Of powers and levels, rounded against the claim.
 const BITS: i64 = 264;
+/// Curves are computed down to so many bits below a part of the delta, and `BITS`.
+const LOST: i64 = 64;
 const MOST_NODES: usize = 20_000;
 /// Up to so many keys the largest delta is found to the last bit, beyond that to a part in `SHARE`.
 const EXACT_KEYS: u64 = 16;
@@ -188,10 +190,17 @@ impl Keys {
         if own.is_negative() || common.is_negative() {
             return Err(Error::invalid("mu2", "must not be negative"));
         }
-        self.delta(level, limit, |single, both, level, _| {
+        self.delta(level, limit, |single, both, level, negligible| {
             control.check()?;
             let mu2 = own * Integer::from(single) + common * Integer::from(both);
-            Ok(At::new(level.clone()).curve(&mu2, DEEP))
+            // What is smaller by so much is lost where it is added to the delta of keys that vanish.
+            let depth = if negligible.mantissa.is_zero() {
+                DEEP
+            } else {
+                let magnitude = negligible.mantissa.bits().cast_signed() + negligible.exponent;
+                Depth::of(BITS + LOST - magnitude)
+            };
+            Ok(At::new(level.clone()).curve(&mu2, depth))
         })
     }
 
