@@ -83,7 +83,7 @@ fn rounds(group: &mut BenchmarkGroup<'_, WallTime>) {
     }
 }
 
-fn keys(criterion: &mut Criterion) {
+fn all(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("keys");
     gaussian(&mut group);
     splits(&mut group);
@@ -91,5 +91,5 @@ fn keys(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group! { name = benches; config = common::settings(); targets = keys }
+criterion_group! { name = benches; config = common::settings(); targets = all }
 criterion_main!(benches);
