@@ -102,6 +102,21 @@ fn small_pools_are_decided_as_grids_are() {
 }
 
 #[test]
+fn below_the_level_of_one_even_equal_distributions_are_apart() {
+    let control = Control::new();
+    let half =
+        Closeness { level: Arc::new(Level::rational(Rational::new(1.into(), 2.into()))), ..closeness() };
+    let mut pools = Pools::new(Keys::Users);
+    let Needs::Pmfs(keys) = pools.needs(&[0, 1], &[1, 1], 1, 2, &half, &control).unwrap() else {
+        panic!("nothing is known")
+    };
+    let matrix = PmfMatrix::from_pmfs(vec![pmf_of(&[1, 1]); keys.len()]).unwrap();
+    pools.learn(keys, &matrix, &[], &control).unwrap();
+    assert_eq!(pools.needs(&[0, 1], &[1, 1], 1, 2, &half, &control).unwrap(), Needs::Decided(true));
+    assert_eq!(pools.needs(&[0, 1], &[1, 1], 1, 3, &half, &control).unwrap(), Needs::Decided(false));
+}
+
+#[test]
 fn keys_are_what_distributions_depend_on() {
     let totals = Keys::Totals([-3, 0, 5].map(Integer::from).to_vec());
     assert_eq!(totals.of(&[0, 2], &[2, 1]), Key::Total((-1).into()));
