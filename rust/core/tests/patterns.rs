@@ -221,6 +221,21 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
+fn signs_repeat() {
+    for (sign, expected) in [
+        ("*", [true, true, true, true]),
+        ("+", [false, true, true, true]),
+        ("?", [true, true, false, false]),
+        ("{2}", [false, false, true, false]),
+        ("{2,}", [false, false, true, true]),
+        ("{0,2}", [true, true, true, false]),
+    ] {
+        let texts: Vec<_> = (0..4).map(|count| "a".repeat(count).into_bytes()).collect();
+        assert_eq!(matches(&pattern(&format!("a{sign}")).unwrap(), &texts), expected, "{sign}");
+    }
+}
+
+#[test]
 fn messages_say_where() {
     for (text, message) in [
         ("a**", "at character 2: a repetition is repeated; put brackets around it"),
