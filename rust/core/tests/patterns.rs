@@ -221,6 +221,27 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
+fn sets_have_only_their_own_signs() {
+    let letters: Vec<_> = (0..128).map(|byte| vec![byte]).collect();
+    for (set, expected) in [
+        ("[]a]", "]a"),
+        ("[a-]", "-a"),
+        ("[--/]", "-./"),
+        ("[a&&b]", "&ab"),
+        ("[[:d]", ":[d"),
+        (r"[\d-z]", "-0123456789z"),
+        (r"[\]\n]", "\n]"),
+        (r"\<", "<"),
+        (r"[\t\r\f\v]", "\t\x0B\x0C\r"),
+    ] {
+        let found = matches(&pattern(set).unwrap(), &letters);
+        let wanted: Vec<_> = (0..128_u8).map(|byte| expected.as_bytes().contains(&byte)).collect();
+        assert_eq!(found, wanted, "{set}");
+    }
+    assert!(pattern("[]").is_err() && pattern("[^]").is_err() && pattern(r"[a-\d]").is_err());
+}
+
+#[test]
 fn signs_repeat() {
     for (sign, expected) in [
         ("*", [true, true, true, true]),
