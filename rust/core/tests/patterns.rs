@@ -191,6 +191,8 @@ fn every_surrogate_is_a_character() {
     let texts: Vec<_> = (0xD7F0..=0xE010).map(|point| bytes(&[point])).collect();
     let expected: Vec<_> = (0xD7F0..=0xE010).map(|point| (low..=high).contains(&point)).collect();
     assert_eq!(matches(&Pattern::new(&set).unwrap(), &texts), expected);
+    // What is beyond Unicode matches nothing, and is no error.
+    assert!(!is_match(&[u32::MAX], &[0x10_FFFF]));
     // Two halves are two characters.
     let dot = u32::from('.');
     assert!(!is_match(&[dot], &[0xD83D, 0xDE00]) && is_match(&[dot, dot], &[0xD83D, 0xDE00]));
@@ -214,6 +216,7 @@ fn what_is_too_large_is_refused() {
     assert!(pattern(&levels(9)).is_ok());
     let deep = |depth| "(|".repeat(depth) + "[^a]c" + &"){0,1}".repeat(depth);
     assert!(pattern(&deep(50)).is_ok());
+    assert!(pattern(&"(a)".repeat(60)).is_ok());
     assert!(pattern(&deep(51)).unwrap_err().contains("limited to 50"));
     let wide: String = (0..9000).filter_map(|place| char::from_u32(0x1_0000 + 97 * place)).collect();
     assert!(pattern(&format!("[{wide}]")).is_ok());
