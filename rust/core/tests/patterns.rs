@@ -48,7 +48,7 @@ enum Part {
 
 impl Part {
     fn write(&self, out: &mut Vec<u32>) {
-        let mut put = |text: &str, out: &mut Vec<u32>| out.extend(text.chars().map(u32::from));
+        let put = |text: &str, out: &mut Vec<u32>| out.extend(text.chars().map(u32::from));
         match self {
             Self::Set(ranges, negated) => {
                 put(if *negated { "[^" } else { "[" }, out);
