@@ -48,7 +48,7 @@ enum Part {
 
 impl Part {
     fn write(&self, out: &mut Vec<u32>) {
-        let mut put = |text: &str, out: &mut Vec<u32>| out.extend(text.chars().map(u32::from));
+        let put = |text: &str, out: &mut Vec<u32>| out.extend(text.chars().map(u32::from));
         match self {
             Self::Set(ranges, negated) => {
                 put(if *negated { "[^" } else { "[" }, out);
@@ -191,6 +191,8 @@ fn every_surrogate_is_a_character() {
     let texts: Vec<_> = (0xD7F0..=0xE010).map(|point| bytes(&[point])).collect();
     let expected: Vec<_> = (0xD7F0..=0xE010).map(|point| (low..=high).contains(&point)).collect();
     assert_eq!(matches(&Pattern::new(&set).unwrap(), &texts), expected);
+    // What is beyond Unicode matches nothing, and is no error.
+    assert!(!is_match(&[u32::MAX], &[0x10_FFFF]));
     // Two halves are two characters.
     let dot = u32::from('.');
     assert!(!is_match(&[dot], &[0xD83D, 0xDE00]) && is_match(&[dot, dot], &[0xD83D, 0xDE00]));
@@ -214,10 +216,47 @@ fn what_is_too_large_is_refused() {
     assert!(pattern(&levels(9)).is_ok());
     let deep = |depth| "(|".repeat(depth) + "[^a]c" + &"){0,1}".repeat(depth);
     assert!(pattern(&deep(50)).is_ok());
+    assert!(pattern(&"(a)".repeat(60)).is_ok());
     assert!(pattern(&deep(51)).unwrap_err().contains("limited to 50"));
     let wide: String = (0..9000).filter_map(|place| char::from_u32(0x1_0000 + 97 * place)).collect();
     assert!(pattern(&format!("[{wide}]")).is_ok());
     assert!(pattern(&format!("[{wide}]{{1000}}")).unwrap_err().contains("over 64 MiB"));
+}
+
+#[test]
+fn sets_have_only_their_own_signs() {
+    let letters: Vec<_> = (0..128).map(|byte| vec![byte]).collect();
+    for (set, expected) in [
+        ("[]a]", "]a"),
+        ("[a-]", "-a"),
+        ("[--/]", "-./"),
+        ("[a&&b]", "&ab"),
+        ("[[:d]", ":[d"),
+        (r"[\d-z]", "-0123456789z"),
+        (r"[\]\n]", "\n]"),
+        (r"\<", "<"),
+        (r"[\t\r\f\v]", "\t\x0B\x0C\r"),
+    ] {
+        let found = matches(&pattern(set).unwrap(), &letters);
+        let wanted: Vec<_> = (0..128_u8).map(|byte| expected.as_bytes().contains(&byte)).collect();
+        assert_eq!(found, wanted, "{set}");
+    }
+    assert!(pattern("[]").is_err() && pattern("[^]").is_err() && pattern(r"[a-\d]").is_err());
+}
+
+#[test]
+fn signs_repeat() {
+    for (sign, expected) in [
+        ("*", [true, true, true, true]),
+        ("+", [false, true, true, true]),
+        ("?", [true, true, false, false]),
+        ("{2}", [false, false, true, false]),
+        ("{2,}", [false, false, true, true]),
+        ("{0,2}", [true, true, true, false]),
+    ] {
+        let texts: Vec<_> = (0..4).map(|count| "a".repeat(count).into_bytes()).collect();
+        assert_eq!(matches(&pattern(&format!("a{sign}")).unwrap(), &texts), expected, "{sign}");
+    }
 }
 
 #[test]

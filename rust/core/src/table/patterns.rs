@@ -350,7 +350,7 @@ impl Reader<'_> {
         while low <= high {
             // As many whole blocks of 64 as there are, or what is in the first block.
             let blocks = ((high + 1) & !0x3F).max(low) - 1;
-            let end = if low & 0x3F == 0 && blocks > low { blocks } else { high.min(low | 0x3F) };
+            let end = if low.is_multiple_of(64) && blocks > low { blocks } else { high.min(low | 0x3F) };
             self.write(format_args!(
                 r"|(?-u:\xED[\x{:X}-\x{:X}][\x{:X}-\x{:X}])",
                 second(low),
