@@ -1,6 +1,6 @@
 //! Whether the curve of one pair is nowhere below that of another, exactly.
 //!
-//! Curves h_E(P, Q) = sum [P - E Q]_+ are compared at all E >= 0 (`docs/proofs/exact_composition.md`, section 9): at E >= 1 alone
+//! Curves, sums of [P - E Q]_+ as functions of E, are compared at all E >= 0 (`docs/proofs/exact_composition.md`, section 9): at E >= 1 alone
 //! it would not be enough, since products of pairs that dominate there need not.
 
 use crate::{Error, Result, control::Control};

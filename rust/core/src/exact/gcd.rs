@@ -19,10 +19,10 @@ pub type Share = Ratio<BigUint>;
 pub fn gcd(a: &BigUint, b: &BigUint) -> BigUint {
     let (mut a, mut b) = if a >= b { (a.clone(), b.clone()) } else { (b.clone(), a.clone()) };
     while b.bits() > 64 {
-        match steps(&a, &b) {
-            Some([[p, q], [r, s]]) => (a, b) = (combined(&a, p, &b, q), combined(&a, r, &b, s)),
-            None => (a, b) = (b.clone(), a % b),
-        }
+        (a, b) = steps(&a, &b).map_or_else(
+            || (b.clone(), &a % &b),
+            |[[p, q], [r, s]]| (combined(&a, p, &b, q), combined(&a, r, &b, s)),
+        );
     }
     match b.to_u64() {
         Some(0) | None => a,
@@ -97,7 +97,7 @@ mod tests {
             (*state >> 32) as u32
         };
         let bits = u64::from(next()) % most + 1;
-        let words = (0..bits / 32 + 1).map(|_| next()).collect();
+        let words = (0..=bits / 32).map(|_| next()).collect();
         BigUint::new(words) >> (32 - bits % 32)
     }
 
