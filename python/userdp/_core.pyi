@@ -83,6 +83,7 @@ __all__ = [
     "is_indistinguishable_float64",
     "kappa",
     "key_groups",
+    "key_groups_between",
     "keys_delta",
     "kl_divergence",
     "largest_loss",
@@ -473,6 +474,7 @@ def gaussian_delta_above(mu2: Fraction, epsilon: Level) -> Fraction: ...
 def normal_tail_above(square: Fraction) -> Fraction: ...
 def gaussian_hockey_stick(mu2: Fraction, level: Fraction) -> Fraction: ...
 def key_groups(max_keys: int) -> list[tuple[int, int]]: ...
+def key_groups_between(max_keys: int) -> list[int]: ...
 def vanishing_delta(hidden: Fraction, max_keys: int) -> Fraction: ...
 def keys_delta(
     *,
@@ -507,7 +509,7 @@ def propose_histogram(
 class UnionRounds:
     def __new__(
         cls,
-        rounds: Sequence[tuple[Fraction, Fraction, Sequence[Fraction]]],
+        rounds: Sequence[tuple[Fraction, Fraction, Sequence[Fraction], Sequence[Fraction]]],
         *,
         weight: int,
         max_keys: int,

@@ -86,7 +86,7 @@ RESPONSES = _core.Responses(3, 1, 4)
 
 
 UNION = _core.UnionRounds(
-    [(F(9), F(0), [F(1, 100), F(1, 200)])],
+    [(F(9), F(0), [F(1, 100), F(1, 200)], [])],
     weight=2,
     max_keys=2,
     replace=True,
@@ -109,10 +109,10 @@ def keys_delta_by(max_keys: Any, hidden: Any, low: Any, curve: Any) -> Any:
 
 
 def union_rounds(
-    variance: Any, distance: Any, shown: Any, weight: Any, max_keys: Any, walk: Any, slack: Any, moved: Any
+    variance: Any, distance: Any, shown: Any, between: Any, weight: Any, max_keys: Any, walk: Any, slack: Any, moved: Any
 ) -> Any:
     asked = {"weight": weight, "max_keys": max_keys, "replace": True, "walk": walk, "slack": slack, "moved": moved}
-    return _core.UnionRounds([(variance, distance, shown)] * 2, **asked).delta(F(2), F(2))
+    return _core.UnionRounds([(variance, distance, shown, between)] * 2, **asked).delta(F(2), F(2))
 
 
 def propose_union(max_keys: Any, walk: Any, epsilon: Any, delta: Any, parts: Any) -> Any:
@@ -427,10 +427,11 @@ CALLS: dict[str, Call] = {
     "gaussian_delta_above": (_core.gaussian_delta_above, (F(1, 20), LEVEL)),
     "gaussian_hockey_stick": (_core.gaussian_hockey_stick, (F(1), F(1, 2))),
     "key_groups": (_core.key_groups, (40,)),
+    "key_groups_between": (_core.key_groups_between, (40,)),
     "vanishing_delta": (_core.vanishing_delta, (F(9, 10), 3)),
     "keys_delta": (keys_delta, (2, True, F(9, 10), F(1, 10**9), F(2), F(2), F(1, 2), F(1), F(1))),
     "keys_delta.curve": (keys_delta_by, (2, F(9, 10), F(2), F(1, 100))),
-    "UnionRounds": (union_rounds, (F(9), F(0), [F(1, 100), F(1, 200)], 2, 2, False, 0, 4)),
+    "UnionRounds": (union_rounds, (F(9), F(0), [F(1, 100), F(1, 200)], [], 2, 2, False, 0, 4)),
     "UnionRounds.delta": (UNION.delta, (F(2), F(2))),
     "propose_union": (propose_union, (2, False, 1.0, 1e-5, [0.5, 0.5])),
     "union_threshold": (

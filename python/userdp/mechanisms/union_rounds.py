@@ -50,9 +50,17 @@ class Rounds:
     @cached_property
     def _core_account(self) -> _core.UnionRounds:
         weights = [weight_of(self.weight, first) for first, _ in _core.key_groups(self.max_keys)]
+        # With a walk new keys may weigh anything between.
+        places = _core.key_groups_between(self.max_keys)[:-1] if self.walk else []
+        between = [math.isqrt(self.weight * self.weight * 64 // place) for place in places]
         return _core.UnionRounds(
             [
-                (noise.sigma_squared, noise.distance, list(map(one.probability_at_most, weights)))
+                (
+                    noise.sigma_squared,
+                    noise.distance,
+                    list(map(one.probability_at_most, weights)),
+                    list(map(one.probability_at_most, between)),
+                )
                 for one, noise in zip(self.thresholds, self.noises, strict=True)
             ],
             weight=self.weight,

@@ -66,6 +66,7 @@ fn rounds(group: &mut BenchmarkGroup<'_, WallTime>) {
                 moved: keys,
                 distance: fraction(0, 1),
                 shown: vec![fraction(1, shown * keys); many],
+                between: Vec::new(),
             })
             .expect("in range")
         };

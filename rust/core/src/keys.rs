@@ -17,7 +17,7 @@ mod splits;
 
 pub use curve::gaussian_hockey_stick;
 pub use rounds::{Round, RoundArguments, Rounds};
-pub use shares::groups;
+pub use shares::{fine_groups, groups};
 pub use splits::{Keys, vanishing};
 
 use crate::exact::{Integer, Rational, dyadic::Dyadic};

@@ -156,6 +156,7 @@ fn round(variance: i64, keys: u64, replace: bool, walk: bool, shown: &Rational) 
         moved: 0,
         distance: Rational::zero(),
         shown: all.iter().map(|(_, last)| shown / Integer::from(*last)).collect(),
+        between: Vec::new(),
     })
     .unwrap()
 }
@@ -250,6 +251,7 @@ fn rounds_refuse_what_is_out_of_range() {
         moved: 4,
         distance: Rational::zero(),
         shown: vec![fraction(1, 100); 2],
+        between: Vec::new(),
     };
     assert!(Round::new(&good).is_ok());
     for bad in [
@@ -261,6 +263,8 @@ fn rounds_refuse_what_is_out_of_range() {
         RoundArguments { shown: vec![fraction(1, 100)], ..good.clone() },
         RoundArguments { shown: vec![fraction(3, 2); 2], ..good.clone() },
         RoundArguments { shown: vec![fraction(-1, 2); 2], ..good.clone() },
+        RoundArguments { walk: true, ..good.clone() },
+        RoundArguments { between: vec![fraction(1, 100)], ..good.clone() },
     ] {
         assert!(Round::new(&bad).is_err());
     }
@@ -304,6 +308,7 @@ fn proposals_are_near_what_accounts_decide() {
                     moved: 0,
                     distance: Rational::zero(),
                     shown,
+                    between: Vec::new(),
                 })
                 .unwrap()
             };

@@ -20,6 +20,12 @@ pub(crate) fn key_groups(max_keys: u64) -> PyResult<Vec<(u64, u64)>> {
     run_short(|| keys::groups(max_keys))
 }
 
+/// Numbers of keys in units of 1 / 64, for each of which but the last it is asked how likely a key of a walk is shown.
+#[pyfunction]
+pub(crate) fn key_groups_between(max_keys: u64) -> PyResult<Vec<u64>> {
+    run_short(|| keys::fine_groups(max_keys))
+}
+
 /// At or above the sum of [P - E Q]_+ for normal P and Q, at a level E that may be below 1.
 #[pyfunction]
 pub(crate) fn gaussian_hockey_stick(mu2: BigRational, level: BigRational) -> PyResult<BigRational> {
@@ -92,7 +98,8 @@ pub(crate) fn keys_delta(
     })
 }
 
-/// One round or two, by the noise's parameter, how far it is from ideal noise, and how likely new keys are shown for each group.
+/// One round or two, by the noise's parameter, how far it is from ideal noise, and how likely new keys are shown for each
+/// group of keys, and with a walk for each of `key_groups_between`.
 #[pyclass(frozen, name = "UnionRounds", module = "userdp._core")]
 pub(crate) struct PyUnionRounds(Rounds);
 
@@ -103,7 +110,7 @@ impl PyUnionRounds {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        rounds: Items<(BigRational, BigRational, Items<BigRational>)>,
+        rounds: Items<(BigRational, BigRational, Items<BigRational>, Items<BigRational>)>,
         weight: u64,
         max_keys: u64,
         replace: bool,
@@ -114,7 +121,7 @@ impl PyUnionRounds {
         let arguments: Vec<RoundArguments> = rounds
             .0
             .into_iter()
-            .map(|(sigma_squared, distance, shown)| RoundArguments {
+            .map(|(sigma_squared, distance, shown, between)| RoundArguments {
                 sigma_squared,
                 weight,
                 max_keys,
@@ -124,6 +131,7 @@ impl PyUnionRounds {
                 moved,
                 distance,
                 shown: shown.0,
+                between: between.0,
             })
             .collect();
         run(py, None, |_| {

@@ -82,8 +82,8 @@ mod _core {
     use crate::grouped::{PyGroupedExponentialRate, check_groups};
     #[pymodule_export]
     use crate::keys::{
-        PyUnionRounds, gaussian_hockey_stick, key_groups, keys_delta, propose_histogram, propose_union,
-        union_threshold, vanishing_delta,
+        PyUnionRounds, gaussian_hockey_stick, key_groups, key_groups_between, keys_delta, propose_histogram,
+        propose_union, union_threshold, vanishing_delta,
     };
     #[pymodule_export]
     use crate::local::{PyLocalRandomizer, bits_of_rows, hadamard_transform};

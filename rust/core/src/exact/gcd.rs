@@ -19,11 +19,10 @@ pub type Share = Ratio<BigUint>;
 pub fn gcd(a: &BigUint, b: &BigUint) -> BigUint {
     let (mut a, mut b) = if a >= b { (a.clone(), b.clone()) } else { (b.clone(), a.clone()) };
     while b.bits() > 64 {
-        (a, b) = if let Some([[p, q], [r, s]]) = steps(&a, &b) {
-            (combined(&a, p, &b, q), combined(&a, r, &b, s))
-        } else {
-            (b.clone(), a % b)
-        };
+        (a, b) = steps(&a, &b).map_or_else(
+            || (b.clone(), &a % &b),
+            |[[p, q], [r, s]]| (combined(&a, p, &b, q), combined(&a, r, &b, s)),
+        );
     }
     match b.to_u64() {
         Some(0) | None => a,

@@ -2,7 +2,7 @@
 //!
 //! Nothing here is a claim: accounts decide what is proposed, and a proposal that is a little off costs a little noise, or is refused.
 
-use super::shares::{approximate, groups, listed_singly, new_keys, shares};
+use super::shares::{approximate, groups, listed_singly, shares};
 use crate::{Error, Result, control::Control};
 use std::f64::consts::SQRT_2;
 
@@ -75,8 +75,8 @@ pub struct Union {
     groups: Vec<(u64, u64)>,
     single: bool,
     shares: Vec<f64>,
-    /// How many new keys a user of each group has, at most, for each share.
-    new_keys: Vec<Vec<f64>>,
+    /// For each share, how many new keys a user of each group has, at most, and what each of them weighs.
+    new_keys: Vec<Vec<(f64, f64)>>,
 }
 
 /// The noise's standard deviation and the threshold of one round.
@@ -104,7 +104,7 @@ impl Union {
             single: listed_singly(max_keys, walk),
             new_keys: chosen
                 .iter()
-                .map(|&share| groups.iter().map(|&(_, last)| new_keys(last, share, walk)).collect())
+                .map(|&share| groups.iter().map(|&group| new_keys(group, share, walk)).collect())
                 .collect(),
             shares: chosen.into_iter().map(approximate).collect(),
             groups,
@@ -123,9 +123,10 @@ impl Union {
 
     /// Distances of means, and how likely new keys are shown, for shares of new keys; a range of shares has the ends of both.
     fn split(&self, (sigma, threshold): Proposal) -> Vec<(f64, f64)> {
-        let height = |first: u64| (threshold - 1.0 / (first as f64).sqrt()) / sigma;
-        let tails: Vec<f64> = self.groups.iter().map(|&(first, _)| tail(height(first))).collect();
-        let most = |row: &[f64]| row.iter().zip(&tails).fold(0.0_f64, |most, (x, y)| most.max(x * y));
+        let expected = |(number, weight): &(f64, f64)| {
+            if *number > 0.0 { number * tail((threshold - weight) / sigma) } else { 0.0 }
+        };
+        let most = |row: &Vec<(f64, f64)>| row.iter().map(expected).fold(0.0_f64, f64::max);
         let shown = self.new_keys.iter().map(|row| most(row).min(1.0 - 1e-12));
         let mus = self.shares.iter().map(|share| (self.lengths - share).sqrt() / sigma);
         mus.zip(shown.skip(usize::from(!self.single))).collect()
@@ -214,6 +215,15 @@ impl Union {
         }
         Ok(best)
     }
+}
+
+/// How many new keys a user of a group has with a share, at most, and what each weighs; with a walk that is not that of the group.
+fn new_keys((first, last): (u64, u64), share: (u64, u64), walk: bool) -> (f64, f64) {
+    let (part, whole) = share;
+    if walk {
+        return (last as f64, (approximate(share) / first as f64).sqrt());
+    }
+    ((last * part / whole) as f64, 1.0 / (first as f64).sqrt())
 }
 
 /// About the largest 1 - q + q H(epsilon - ln q) of all shares, of which each has a mu and 1 - q.

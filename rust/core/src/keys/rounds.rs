@@ -30,8 +30,8 @@ const LARGE: u8 = 12;
 /// The variance by which ideal discrete noise is smoothed from continuous noise, and the logarithm of how near that is.
 const SMOOTHING: u32 = 4;
 const SMOOTHED_WITHIN: usize = 112;
-/// From this mu^2 on neighbors are told apart but for 2^-700, at any level at which distances leave a delta below 1.
-const VAST: u32 = 1 << 14;
+/// From this mu^2 on neighbors are told apart but for 2^-300, at any level at which distances leave a delta below 1.
+const VAST: u32 = 1 << 11;
 
 /// One round: users of length `weight` at most.
 #[derive(Debug, Clone)]
@@ -54,6 +54,8 @@ pub struct RoundArguments {
     pub distance: Rational,
     /// For each group of numbers of keys how likely one of them is shown that nobody else has, at most.
     pub shown: Vec<Rational>,
+    /// With a walk, the same for each of the [`fine_groups`](super::fine_groups) but the last; otherwise none.
+    pub between: Vec<Rational>,
 }
 
 /// One round, with the shares of a user's length that new keys may have.
@@ -79,7 +81,7 @@ impl Round {
     /// # Errors
     /// Where an argument is out of range.
     pub fn new(arguments: &RoundArguments) -> Result<Self> {
-        let RoundArguments { sigma_squared, weight, max_keys, replace, walk, slack, moved, distance, shown } =
+        let RoundArguments { sigma_squared, weight, max_keys, replace, walk, slack, moved, distance, .. } =
             arguments;
         let four = Rational::from_integer(SMOOTHING.into());
         if *sigma_squared <= four {
@@ -97,7 +99,7 @@ impl Round {
         let longer = &part * Integer::from(3) + &part * &part;
         let length = longer + Integer::from(if *replace { 2 } else { 1 });
         let unit = Rational::from_integer(&weight * &weight) / (sigma_squared - four);
-        let (shares, hidden) = hidden(*max_keys, *walk, shown)?;
+        let (shares, hidden) = hidden(*max_keys, *walk, &arguments.shown, &arguments.between)?;
         let mu2 = shares.iter().map(|share| (&length - share) * &unit).collect();
         let smoothed = Rational::new(Integer::one(), Integer::one() << SMOOTHED_WITHIN);
         let far = (distance + smoothed) * Integer::from(*moved);

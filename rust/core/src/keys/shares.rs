@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     exact::{Integer, Rational, dyadic::Dyadic},
 };
-use num_traits::{Signed, ToPrimitive, Zero};
+use num_traits::{Signed, ToPrimitive};
 use std::cmp::Ordering;
 
 /// Up to so many keys of a user all shares of keys are looked at, one by one; above it on a grid.
@@ -14,6 +14,8 @@ const SINGLE: u64 = 32;
 const SHARES: u64 = 512;
 /// Between the numbers of keys for which probabilities are given, from the largest of 32 on.
 const NEARER: f64 = 1.02;
+/// Of a key, between whole numbers of keys.
+const FINE: u64 = 64;
 /// Of probabilities, rounded up.
 const BITS: i64 = 128;
 /// The most keys of a user: sums of weights are of 64 bits.
@@ -64,60 +66,80 @@ pub fn groups(max_keys: u64) -> Result<Vec<(u64, u64)>> {
     Ok(found)
 }
 
+/// Weights of a walk between those of whole numbers of keys: new keys of a share s that weigh W / sqrt(y) each are s y of them, for a
+/// real y from 1 to `max_keys`. These are such y in units of 1 / 64, rising, from 1 to `max_keys` or more.
+///
+/// # Errors
+/// As [`groups`].
+pub fn fine_groups(max_keys: u64) -> Result<Vec<u64>> {
+    groups(max_keys)?;
+    let mut found = vec![FINE];
+    while let Some(&last) = found.last()
+        && last < max_keys * FINE
+    {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // below 2^31
+        let next = (last as f64 * NEARER).floor() as u64;
+        found.push(next.max(last + 1));
+    }
+    Ok(found)
+}
+
 /// For each share, at or above the expected number of new keys that are shown.
 ///
 /// A group is its largest number of keys, and the probability that a key of its largest weight is shown.
-fn most_shown(groups: &[(u64, Dyadic)], shares: &[(u64, u64)], walk: bool) -> Vec<Dyadic> {
-    let lowest = groups.iter().map(|(_, shown)| shown.exponent).min().unwrap_or(0);
-    let listed: Vec<(u64, Integer)> = groups
-        .iter()
-        .map(|(last, shown)| {
-            let places = usize::try_from(shown.exponent - lowest).unwrap_or(0);
-            (*last, &shown.mantissa << places)
-        })
-        .collect();
+fn most_shown(groups: &[(u64, Dyadic)], between: &[(u64, Dyadic)], shares: &[(u64, u64)]) -> Vec<Dyadic> {
+    let listed = |groups: &[(u64, Dyadic)]| -> (i64, Vec<(u64, Integer)>) {
+        let lowest = groups.iter().map(|(_, shown)| shown.exponent).min().unwrap_or(0);
+        let places = |shown: &Dyadic| usize::try_from(shown.exponent - lowest).unwrap_or(0);
+        (lowest, groups.iter().map(|(last, shown)| (*last, &shown.mantissa << places(shown))).collect())
+    };
+    let ((lowest, whole_keys), (lowest_between, real_keys)) = (listed(groups), listed(between));
     let most = |numbers: &mut dyn Iterator<Item = Integer>| numbers.max().unwrap_or_default();
     shares
         .iter()
         .map(|&(part, whole)| {
-            let expected = if walk {
-                // t new keys with the share s weigh sqrt(s / t) each, and t p(sqrt(s / t)) = s p(sqrt(x)) / x for x = s / t. A
-                // group has the x from 1 / last to 1 / first. The whole is a power of two: a grid's.
-                let rate = most(
-                    &mut listed
-                        .iter()
-                        .filter(|(last, _)| last * part >= whole)
-                        .map(|(last, shown)| shown * *last),
-                );
-                let product = Dyadic { mantissa: rate * part, exponent: lowest };
-                super::quotient(&product, &Dyadic::integer(Integer::from(whole)), 4 * BITS, true)
-            } else {
-                let number = most(&mut listed.iter().map(|(last, shown)| shown * (last * part / whole)));
-                Dyadic { mantissa: number, exponent: lowest }
-            };
-            if expected.mantissa.is_zero() { zero() } else { expected }
+            if between.is_empty() || part == whole {
+                let number = most(&mut whole_keys.iter().map(|(last, shown)| shown * (last * part / whole)));
+                return Dyadic { mantissa: number, exponent: lowest };
+            }
+            // t new keys with the share s weigh W sqrt(s / t) each: y = t / s is from 1 / s on, and they are s y.
+            let fits = |last: u64| last * part >= whole * FINE;
+            let rate = most(
+                &mut real_keys.iter().filter(|(last, _)| fits(*last)).map(|(last, shown)| shown * *last),
+            );
+            let product = Dyadic { mantissa: rate * part, exponent: lowest_between };
+            super::quotient(&product, &Dyadic::integer(Integer::from(whole * FINE)), 4 * BITS, true)
         })
         .collect()
+}
+
+/// Each end of a group with its probability, rounded up.
+fn probabilities(argument: &'static str, ends: &[u64], given: &[Rational]) -> Result<Vec<(u64, Dyadic)>> {
+    if given.len() != ends.len() || given.iter().any(|x| x.is_negative() || x.numer() > x.denom()) {
+        let message = format!("must have a probability for each of {} groups of keys", ends.len());
+        return Err(Error::invalid(argument, message));
+    }
+    Ok(ends.iter().zip(given).map(|(&last, x)| (last, rounded(x, BITS, true))).collect())
 }
 
 /// Shares of new keys, rising, and the least probability that none of them is shown.
 ///
 /// # Errors
 /// Unless there is a probability in [0, 1] for each of the [`groups`].
-pub(super) fn hidden(max_keys: u64, walk: bool, shown: &[Rational]) -> Result<(Vec<Rational>, Vec<Dyadic>)> {
-    let groups = groups(max_keys)?;
-    if shown.len() != groups.len() || shown.iter().any(|x| x.is_negative() || x.numer() > x.denom()) {
-        return Err(Error::invalid(
-            "shown",
-            format!("must have a probability for each of {} groups of keys", groups.len()),
-        ));
-    }
-    let listed: Vec<(u64, Dyadic)> =
-        groups.iter().zip(shown).map(|(&(_, last), x)| (last, rounded(x, BITS, true))).collect();
+pub(super) fn hidden(
+    max_keys: u64,
+    walk: bool,
+    shown: &[Rational],
+    between: &[Rational],
+) -> Result<(Vec<Rational>, Vec<Dyadic>)> {
+    let lasts: Vec<u64> = groups(max_keys)?.into_iter().map(|(_, last)| last).collect();
+    let ends = if walk { fine_groups(max_keys)?.split_off(1) } else { Vec::new() };
+    let listed = probabilities("shown", &lasts, shown)?;
+    let real = probabilities("between", &ends, between)?;
     let shares = shares(max_keys, walk, SHARES);
     let single = listed_singly(max_keys, walk);
     let (mut found, mut least): (Vec<Rational>, Vec<Dyadic>) = (Vec::new(), Vec::new());
-    for (share, expected) in shares.iter().zip(most_shown(&listed, &shares, walk)) {
+    for (share, expected) in shares.iter().zip(most_shown(&listed, &real, &shares)) {
         // (1 - p)^t is at least 1 - t p.
         let hidden = rest(&expected);
         let hidden = if hidden.sign() == Ordering::Less { zero() } else { hidden };
@@ -129,12 +151,6 @@ pub(super) fn hidden(max_keys: u64, walk: bool, shown: &[Rational]) -> Result<(V
         least.push(hidden);
     }
     Ok((found, least))
-}
-
-/// How many new keys a user of a group has with a share, at most; with a walk a user's keys need not be whole.
-pub(super) fn new_keys(last: u64, (part, whole): (u64, u64), walk: bool) -> f64 {
-    let number = if walk { (last * part) as f64 / whole as f64 } else { (last * part / whole) as f64 };
-    if number >= 1.0 { number } else { 0.0 }
 }
 
 /// The share as a float.

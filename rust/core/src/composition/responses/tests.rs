@@ -205,6 +205,7 @@ fn what_is_refused() {
     for (top, bottom, count) in [(1, 1, 1), (1, 2, 1), (0, 0, 1), (1, 0, 1), (3, 1, 0)] {
         assert!(matches!(of(&number(top), bottom, count), Err(Error::InvalidArgument { .. })));
     }
+    assert!(of(&number(10_001), 10_000, MOST_TERMS).is_ok());
     let too_large = |result: Result<Responses>| match result {
         Err(Error::TooLarge { message }) => message,
         other => panic!("{other:?}"),
