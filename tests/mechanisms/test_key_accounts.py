@@ -149,6 +149,33 @@ def test_groups_have_every_number_of_keys_once(max_keys: int) -> None:
     assert all(first <= last <= first * 1.02 + 1 for first, last in groups)
 
 
+@pytest.mark.parametrize("max_keys", [1, 2, 33, 4096, 2**20])
+def test_weights_between_those_of_whole_keys_are_near_each_other(max_keys: int) -> None:
+    places = _core.key_groups_between(max_keys)
+    assert places[0] == 64
+    assert places[-1] >= 64 * max_keys > (places[-2] if len(places) > 1 else 0)
+    assert all(low < high <= max(low * 1.02, low + 1) for low, high in itertools.pairwise(places))
+
+
+def test_new_keys_of_a_walk_may_weigh_anything_between() -> None:
+    """A share of .6 on one new key, which is shown by half: whole numbers of keys have no such weight."""
+    steep = [F(1, 2) if place < 107 else F(0) for place in _core.key_groups_between(2)[:-1]]
+    account = _core.UnionRounds(
+        [(F(2**80) / 64 + 4, F(0), [F(1, 2), F(0)], steep)],
+        weight=2**40,
+        max_keys=2,
+        replace=False,
+        walk=True,
+        slack=0,
+        moved=0,
+    )
+    level = mpmath.exp(34)
+    exact = mpf(1) / 2 + curve(F(4, 10) * 64, 2 * level) / 2
+    e = F(int(mpmath.floor(level * 2**200)), 2**200)
+    assert exact > mpf("0.5000019")
+    assert exact <= number(account.delta(e, e)) <= mpf("0.51")
+
+
 def tails(max_keys: int, sigma: Any, threshold: Any) -> list[Fraction]:
     """How likely a key of the largest weight of each group is shown, rounded up."""
     found = []
@@ -158,15 +185,25 @@ def tails(max_keys: int, sigma: Any, threshold: Any) -> list[Fraction]:
     return found
 
 
-def most_shown(max_keys: int, shown: list[Fraction], share: Fraction, walk: bool) -> Fraction:
+def between(max_keys: int, sigma: Any, threshold: Any) -> list[Fraction]:
+    """The same for weights of a walk, but for the last."""
+    found = []
+    for place in _core.key_groups_between(max_keys)[:-1]:
+        tail = mpmath.ncdf(-(threshold - 1 / mpmath.sqrt(mpf(place) / 64)) / sigma)
+        found.append(F(int(mpmath.ceil(tail * 2**160)), 2**160))
+    return found
+
+
+def most_shown(max_keys: int, shown: list[Fraction], share: Fraction) -> Fraction:
     """The expected number of new keys that are shown, by each number of keys."""
-    best = F(0)
-    for (_, last), tail in zip(_core.key_groups(max_keys), shown, strict=True):
-        if walk:
-            best = max(best, last * tail * share if last * share >= 1 else F(0))
-        else:
-            best = max(best, math.floor(last * share) * tail)
-    return best
+    groups = zip(_core.key_groups(max_keys), shown, strict=True)
+    return max(math.floor(last * share) * tail for (_, last), tail in groups)
+
+
+def most_walked(max_keys: int, sigma: Any, threshold: Any, share: Fraction) -> Any:
+    """The same with a walk, where any number of new keys that a user may have weighs as much as the share is worth."""
+    tails = (t * mpmath.ncdf(-(threshold - mpmath.sqrt(number(share) / t)) / sigma) for t in range(1, max_keys + 1))
+    return max(tails) if share else mpf(0)
 
 
 def shares(max_keys: int, walk: bool) -> list[Fraction]:
@@ -194,10 +231,11 @@ def one_round(lengths: Fraction, variance: Any, hidden: list[tuple[Fraction, Any
 def test_a_round_is_as_all_shares(
     max_keys: int, walk: bool, replace: bool, variance: Fraction, threshold: Fraction
 ) -> None:
-    weight, level = 2**20, F(5, 2)
-    shown = tails(max_keys, mpmath.sqrt(number(variance)), number(threshold))
+    weight, level, sigma = 2**20, F(5, 2), mpmath.sqrt(number(variance))
+    shown = tails(max_keys, sigma, number(threshold))
+    more = between(max_keys, sigma, number(threshold)) if walk else []
     account = _core.UnionRounds(
-        [(variance * weight**2 + 4, F(0), shown)],
+        [(variance * weight**2 + 4, F(0), shown, more)],
         weight=weight,
         max_keys=max_keys,
         replace=replace,
@@ -205,7 +243,10 @@ def test_a_round_is_as_all_shares(
         slack=0,
         moved=0,
     )
-    hidden = [(share, number(1 - most_shown(max_keys, shown, share, walk))) for share in shares(max_keys, walk)]
+    if walk:
+        hidden = [(share, 1 - most_walked(max_keys, sigma, number(threshold), share)) for share in shares(max_keys, walk)]
+    else:
+        hidden = [(share, number(1 - most_shown(max_keys, shown, share))) for share in shares(max_keys, walk)]
     assert abs(number(account.hidden) - max(hidden[-1][1], 0)) <= mpf(2) ** -120
     assert account.mu2 == [F(2 if replace else 1) / variance]
     if hidden[-1][1] <= 0:
@@ -225,8 +266,8 @@ def test_two_rounds_are_as_all_steps(first: tuple[int, int], second: tuple[int, 
     listed, hidden = [], []
     for sigma, threshold in (first, second):
         shown = tails(keys, mpf(sigma), mpf(threshold))
-        listed.append((F(sigma**2) * weight**2 + 4, F(0), shown))
-        hidden.append([(share, number(1 - most_shown(keys, shown, share, False))) for share in shares(keys, False)])
+        listed.append((F(sigma**2) * weight**2 + 4, F(0), shown, []))
+        hidden.append([(share, number(1 - most_shown(keys, shown, share))) for share in shares(keys, False)])
     account = _core.UnionRounds(listed, weight=weight, max_keys=keys, replace=replace, walk=False, slack=0, moved=0)
     found = float(account.delta(level, level))
     least, best = float(hidden[0][-1][1]), 0.0
@@ -258,17 +299,17 @@ def float_curve(mu: float, level: float) -> float:
 
 
 def test_a_slack_and_a_distance_are_paid_for() -> None:
-    weight, shown = 2**20, tails(2, mpf(5), mpf(25))
+    weight, shown, more = 2**20, tails(2, mpf(5), mpf(25)), between(2, mpf(5), mpf(25))
     asked: dict[str, Any] = {"weight": weight, "max_keys": 2, "replace": True, "walk": True}
-    rounds = [(F(25) * weight**2 + 4, F(0), shown)]
+    rounds = [(F(25) * weight**2 + 4, F(0), shown, more)]
     plain = _core.UnionRounds(rounds, **asked, slack=0, moved=0)
     slack = _core.UnionRounds(rounds, **asked, slack=weight // 8, moved=0)
     assert plain.mu2 == [F(2, 25)]
     assert slack.mu2 == [(2 + F(3, 8) + F(1, 64)) / 25]
-    far = _core.UnionRounds([(rounds[0][0], F(1, 10**9), shown)], **asked, slack=0, moved=7)
+    far = _core.UnionRounds([(rounds[0][0], F(1, 10**9), shown, more)], **asked, slack=0, moved=7)
     level = F(3)
-    more = far.delta(level, level) - plain.delta(level, level)
-    assert abs(more - 7 * (F(1, 10**9) + F(1, 2**112)) * 4) <= F(1, 2**130)
+    further = far.delta(level, level) - plain.delta(level, level)
+    assert abs(further - 7 * (F(1, 10**9) + F(1, 2**112)) * 4) <= F(1, 2**130)
     assert plain.delta(level, level) < slack.delta(level, level)
     assert far.delta(level, F(10**9)) == 1
 

@@ -1,6 +1,6 @@
 //! Shares of a user's squared length that new keys may have, and how likely these are all hidden.
 
-use super::{rest, rounded, zero};
+use super::{quotient, rest, rounded, smaller, zero};
 use crate::{
     Error, Result,
     exact::{Integer, Rational, dyadic::Dyadic},
@@ -95,12 +95,17 @@ fn most_shown(groups: &[(u64, Dyadic)], between: &[(u64, Dyadic)], shares: &[(u6
     };
     let ((lowest, whole_keys), (lowest_between, real_keys)) = (listed(groups), listed(between));
     let most = |numbers: &mut dyn Iterator<Item = Integer>| numbers.max().unwrap_or_default();
+    let of_whole_keys = |part: u64, whole: u64| {
+        let number = most(&mut whole_keys.iter().map(|(last, shown)| shown * (last * part / whole)));
+        Dyadic { mantissa: number, exponent: lowest }
+    };
+    // So many keys are shown more often where they weigh more: none more often than at the share 1.
+    let all = of_whole_keys(1, 1);
     shares
         .iter()
         .map(|&(part, whole)| {
             if between.is_empty() || part == whole {
-                let number = most(&mut whole_keys.iter().map(|(last, shown)| shown * (last * part / whole)));
-                return Dyadic { mantissa: number, exponent: lowest };
+                return of_whole_keys(part, whole);
             }
             // t new keys with the share s weigh W sqrt(s / t) each: y = t / s is from 1 / s on, and they are s y.
             let fits = |last: u64| last * part >= whole * FINE;
@@ -108,7 +113,8 @@ fn most_shown(groups: &[(u64, Dyadic)], between: &[(u64, Dyadic)], shares: &[(u6
                 &mut real_keys.iter().filter(|(last, _)| fits(*last)).map(|(last, shown)| shown * *last),
             );
             let product = Dyadic { mantissa: rate * part, exponent: lowest_between };
-            super::quotient(&product, &Dyadic::integer(Integer::from(whole * FINE)), 4 * BITS, true)
+            let found = quotient(&product, &Dyadic::integer(Integer::from(whole * FINE)), 4 * BITS, true);
+            smaller(found, all.clone())
         })
         .collect()
 }
