@@ -202,8 +202,10 @@ def most_shown(max_keys: int, shown: list[Fraction], share: Fraction) -> Fractio
 
 def most_walked(max_keys: int, sigma: Any, threshold: Any, share: Fraction) -> Any:
     """The same with a walk, where any number of new keys that a user may have weighs as much as the share is worth."""
-    tails = (t * mpmath.ncdf(-(threshold - mpmath.sqrt(number(share) / t)) / sigma) for t in range(1, max_keys + 1))
-    return max(tails) if share else mpf(0)
+    # No other key weighs more than a new one, so that t new keys have a share of t / max_keys at least.
+    most = math.floor(share * max_keys)
+    tails = (t * mpmath.ncdf(-(threshold - mpmath.sqrt(number(share) / t)) / sigma) for t in range(1, most + 1))
+    return max(tails, default=mpf(0))
 
 
 def shares(max_keys: int, walk: bool) -> list[Fraction]:
@@ -244,7 +246,9 @@ def test_a_round_is_as_all_shares(
         moved=0,
     )
     if walk:
-        hidden = [(share, 1 - most_walked(max_keys, sigma, number(threshold), share)) for share in shares(max_keys, walk)]
+        hidden = [
+            (share, 1 - most_walked(max_keys, sigma, number(threshold), share)) for share in shares(max_keys, walk)
+        ]
     else:
         hidden = [(share, number(1 - most_shown(max_keys, shown, share))) for share in shares(max_keys, walk)]
     assert abs(number(account.hidden) - max(hidden[-1][1], 0)) <= mpf(2) ** -120

@@ -109,7 +109,15 @@ def keys_delta_by(max_keys: Any, hidden: Any, low: Any, curve: Any) -> Any:
 
 
 def union_rounds(
-    variance: Any, distance: Any, shown: Any, between: Any, weight: Any, max_keys: Any, walk: Any, slack: Any, moved: Any
+    variance: Any,
+    distance: Any,
+    shown: Any,
+    between: Any,
+    weight: Any,
+    max_keys: Any,
+    walk: Any,
+    slack: Any,
+    moved: Any,
 ) -> Any:
     asked = {"weight": weight, "max_keys": max_keys, "replace": True, "walk": walk, "slack": slack, "moved": moved}
     return _core.UnionRounds([(variance, distance, shown, between)] * 2, **asked).delta(F(2), F(2))

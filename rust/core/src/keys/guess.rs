@@ -104,7 +104,7 @@ impl Union {
             single: listed_singly(max_keys, walk),
             new_keys: chosen
                 .iter()
-                .map(|&share| groups.iter().map(|&group| new_keys(group, share, walk)).collect())
+                .map(|&share| groups.iter().map(|&group| new_keys(group, share, max_keys, walk)).collect())
                 .collect(),
             shares: chosen.into_iter().map(approximate).collect(),
             groups,
@@ -218,10 +218,15 @@ impl Union {
 }
 
 /// How many new keys a user of a group has with a share, at most, and what each weighs; with a walk that is not that of the group.
-fn new_keys((first, last): (u64, u64), share: (u64, u64), walk: bool) -> (f64, f64) {
+fn new_keys((first, last): (u64, u64), share: (u64, u64), most: u64, walk: bool) -> (f64, f64) {
     let (part, whole) = share;
     if walk {
-        return (last as f64, (approximate(share) / first as f64).sqrt());
+        // No other key weighs more than a new one: t new keys of at most `most` have a share of t / most at least.
+        let number = last.min(most * part / whole);
+        return (
+            if first <= number { number as f64 } else { 0.0 },
+            (approximate(share) / first as f64).sqrt(),
+        );
     }
     ((last * part / whole) as f64, 1.0 / (first as f64).sqrt())
 }
