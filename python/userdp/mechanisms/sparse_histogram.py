@@ -65,7 +65,7 @@ class SparseHistogram(KeyMechanism):
     ----------
     max_keys : int
         How many keys a user counts in, at most; from 1 to 2**20, and to 4096 with discrete Laplace noise. Whoever
-            counts must see to it, user by user.
+        counts must see to it, user by user.
     threshold : int
         From which noisy count on a key is shown, at least 1.
     epsilon : float, int, Fraction, decimal string or LogRatio

@@ -30,8 +30,8 @@ const LARGE: u8 = 12;
 /// The variance by which ideal discrete noise is smoothed from continuous noise, and the logarithm of how near that is.
 const SMOOTHING: u32 = 4;
 const SMOOTHED_WITHIN: usize = 112;
-/// From this mu^2 on neighbors are told apart but for 2^-300, at any level at which distances leave a delta below 1.
-const VAST: u32 = 1 << 11;
+/// From this mu^2 on neighbors are told apart but for 2^-49, at any level at which distances leave a delta below 1.
+const VAST: u32 = 1 << 9;
 
 /// One round: users of length `weight` at most.
 #[derive(Debug, Clone)]

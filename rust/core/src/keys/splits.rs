@@ -24,8 +24,8 @@ const MOST_NODES: usize = 20_000;
 /// Up to so many keys the largest delta is found to the last bit, beyond that to a part in `SHARE`.
 const EXACT_KEYS: u64 = 16;
 const SHARE: u32 = 1_000_000;
-/// The most numbers of keys in common that are looked at one by one.
-const SINGLY: u64 = 4096;
+/// Numbers of keys in common are looked at in so many ranges at first.
+const RANGES: u64 = 64;
 /// The most keys of a user.
 const MOST_KEYS: u64 = 1 << 32;
 /// Powers below 2^LEAST are taken as 0 from below, and as that from above.
@@ -219,7 +219,7 @@ impl Keys {
         if !self.common {
             return vec![Splits { common: none, vanishing: all, new: all }];
         }
-        let step = self.most / (SINGLY + 1) + 1;
+        let step = self.most / (RANGES + 1) + 1;
         (0..=self.most / step)
             .map(|place| {
                 let first = place * step;
