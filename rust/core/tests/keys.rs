@@ -7,7 +7,7 @@ use userdp_core::{
     control::Control,
     exact::{Integer, Rational, dyadic::Dyadic},
     keys::{
-        Keys, Round, RoundArguments, Rounds, gaussian_hockey_stick, groups,
+        Keys, Round, RoundArguments, Rounds, fine_groups, gaussian_hockey_stick, groups,
         guess::{Histogram, MOST_LAPLACE_KEYS, Union, gaussian_delta},
         vanishing,
     },
@@ -237,6 +237,33 @@ fn two_rounds_without_new_keys_are_one_of_both_distances() {
             );
         }
     }
+}
+
+/// A share of .6 on one new key, which is shown by half: whole numbers of keys have no such weight.
+#[test]
+fn new_keys_of_a_walk_may_weigh_anything_between() {
+    let ends = fine_groups(2).unwrap();
+    let half = |place: &u64| if *place < 107 { fraction(1, 2) } else { Rational::zero() };
+    let arguments = RoundArguments {
+        sigma_squared: Rational::from_integer(Integer::one() << 74) + fraction(4, 1),
+        weight: 1 << 40,
+        max_keys: 2,
+        replace: false,
+        walk: true,
+        slack: 0,
+        moved: 0,
+        distance: Rational::zero(),
+        shown: vec![fraction(1, 2), Rational::zero()],
+        between: ends[..ends.len() - 1].iter().map(half).collect(),
+    };
+    let rounds = Rounds::new(vec![Round::new(&arguments).unwrap()]).unwrap();
+    let level = Rational::from_float(34.0_f64.exp()).unwrap();
+    let kept = gaussian_hockey_stick(&(fraction(4, 10) * Integer::from(64)), &(&level * Integer::from(2)));
+    let exact = fraction(1, 2) + kept.unwrap() / Integer::from(2);
+    let found = rounds.delta((&level, &level), &Control::new()).unwrap();
+    assert!(found >= exact && found <= fraction(51, 100));
+    // At the share 1 there are whole keys alone, and nothing is more likely.
+    assert_eq!(rounds.hidden(), fraction(1, 2));
 }
 
 #[test]

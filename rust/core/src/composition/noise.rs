@@ -247,6 +247,22 @@ mod tests {
         assert!(normal_tail_above(&rational(-1, 9)).is_err());
     }
 
+    /// For mu = 1 it is phi(x) (R(x) - R(x + 1)) with x = l - 1/2 and x / (x^2 + 1) < R(x) < 1 / x.
+    #[test]
+    fn values_just_above_the_least_are_resolved() {
+        for (tenths, depth) in [(224_i64, SHALLOW), (229, DEEP), (500, DEEP), (750, DEEP)] {
+            let x = f64::from(u32::try_from(tenths).unwrap()) / 10.0;
+            let exponent = -x * x / 2.0 * std::f64::consts::LOG2_E - std::f64::consts::TAU.sqrt().log2();
+            let below = exponent + (x / (x * x + 1.0) - 1.0 / (x + 1.0)).log2();
+            let above = exponent + (1.0 / x - (x + 1.0) / ((x + 1.0) * (x + 1.0) + 1.0)).log2();
+            let point = Point::new(Level::new(Rational::one(), rational(tenths + 5, 10)));
+            let found = delta_above(&Rational::one(), &point, depth);
+            let found = found.exponent as f64 + found.mantissa.to_f64().unwrap().log2();
+            assert!(found >= below.max(-(depth.bits as f64)) - 1e-6, "{x}: {found} {below}");
+            assert!(found <= above.max(-(depth.bits as f64)) + 1e-6, "{x}: {found} {above}");
+        }
+    }
+
     /// At E = 1 the curve is the total variation; at l = mu^2 / 2 the first argument is 0.
     #[test]
     fn curves_meet_closed_forms() {
