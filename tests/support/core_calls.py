@@ -85,6 +85,7 @@ COMPOSED = _core.Composed([RELEASE], [3], limbs=2, resolution=F(1, 100), cut=0, 
 RESPONSES = _core.Responses(3, 1, 4)
 
 
+BETWEEN = [F(1, 100)] * (len(_core.key_groups_between(2)) - 1)
 UNION = _core.UnionRounds(
     [(F(9), F(0), [F(1, 100), F(1, 200)], [])],
     weight=2,
@@ -439,7 +440,7 @@ CALLS: dict[str, Call] = {
     "vanishing_delta": (_core.vanishing_delta, (F(9, 10), 3)),
     "keys_delta": (keys_delta, (2, True, F(9, 10), F(1, 10**9), F(2), F(2), F(1, 2), F(1), F(1))),
     "keys_delta.curve": (keys_delta_by, (2, F(9, 10), F(2), F(1, 100))),
-    "UnionRounds": (union_rounds, (F(9), F(0), [F(1, 100), F(1, 200)], [], 2, 2, False, 0, 4)),
+    "UnionRounds": (union_rounds, (F(9), F(0), [F(1, 100), F(1, 200)], BETWEEN, 2, 2, True, 0, 4)),
     "UnionRounds.delta": (UNION.delta, (F(2), F(2))),
     "propose_union": (propose_union, (2, False, 1.0, 1e-5, [0.5, 0.5])),
     "union_threshold": (

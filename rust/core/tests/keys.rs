@@ -94,6 +94,68 @@ fn more_keys_are_within_a_part_in_a_million() {
     }
 }
 
+/// Of many keys, numbers in common are searched in ranges: here what moves is the most where a third of them is in common.
+#[test]
+fn many_keys_in_common_are_searched_in_ranges() {
+    let level = fraction(3, 1);
+    for keys in [64_u64, 65, 100, 777, 4096] {
+        let curve = |own: u64, both: u64| {
+            let reach = fraction(10, 1) + Rational::from_integer(own.min(4 * both).into());
+            Rational::one() - fraction(20, 1) / (reach * &level)
+        };
+        let mut made = Keys::new(keys, true, true, Rational::one(), Rational::zero()).unwrap();
+        let found = made
+            .delta::<Error>((&level, &level), None, |own, both, _, _| {
+                let value = curve(own, both).max(Rational::zero());
+                Ok(Dyadic::quotient(value.numer(), value.denom(), 256, true))
+            })
+            .unwrap();
+        let exact = (0..=keys).map(|both| curve(2 * (keys - both), both)).max().unwrap();
+        assert!(
+            found >= exact && found <= &exact * fraction(1_000_001, 1_000_000),
+            "{keys}: {found} {exact}"
+        );
+    }
+}
+
+/// All keys that are not in common vanish here, and what moves is only what is in common.
+#[test]
+fn keys_beside_those_in_common_may_all_vanish() {
+    let (level, hidden) = (fraction(3, 1), fraction(99, 100));
+    for keys in [20_u64, 90, 150] {
+        let share = |both: u64| Rational::new(both.into(), (2 * keys).into());
+        let mut made = Keys::new(keys, true, true, hidden.clone(), Rational::zero()).unwrap();
+        let found = made
+            .delta::<Error>((&level, &level), None, |_, both, _, _| {
+                let value = share(both);
+                Ok(Dyadic::quotient(value.numer(), value.denom(), 256, true))
+            })
+            .unwrap();
+        let value = |both: u64| {
+            let kept = power(&hidden, keys - both);
+            Rational::one() - &kept + kept * share(both)
+        };
+        let exact = (0..=keys).map(value).max().unwrap();
+        assert!(found >= exact && found <= &exact * fraction(1_000_001, 1_000_000), "{keys}");
+    }
+}
+
+/// New keys of the other side can be worse than vanishing ones, for a curve that is steep below 1.
+#[test]
+fn new_keys_count_too() {
+    let (hidden, level) = (fraction(9, 10), Rational::one());
+    for replace in [false, true] {
+        let mut made = Keys::new(7, replace, false, hidden.clone(), Rational::zero()).unwrap();
+        let found = made
+            .delta::<Error>((&level, &level), None, |_, _, level, _| {
+                let steep = level.to_rational() < fraction(1, 2);
+                Ok(Dyadic::integer(Integer::from(i32::from(steep))))
+            })
+            .unwrap();
+        assert!(found.is_one(), "{found}");
+    }
+}
+
 #[test]
 fn distances_are_paid_on_both_sides_and_ends_are_said() {
     let (level, high) = (fraction(3, 1), fraction(7, 2));
