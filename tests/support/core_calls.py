@@ -121,7 +121,7 @@ def union_rounds(
     moved: Any,
 ) -> Any:
     asked = {"weight": weight, "max_keys": max_keys, "replace": True, "walk": walk, "slack": slack, "moved": moved}
-    return _core.UnionRounds([(variance, distance, shown, between)] * 2, **asked).delta(F(2), F(2))
+    return _core.UnionRounds([(variance, distance, shown, between)], **asked).delta(F(2), F(2))
 
 
 def propose_union(max_keys: Any, walk: Any, epsilon: Any, delta: Any, parts: Any) -> Any:
