@@ -1,4 +1,4 @@
-"""Numbers at the ends of what is accepted: refused before any work, and answered by numbers that are near from above."""
+"""Numbers at the ends of what is accepted: refused before any work, or answered by numbers that are near."""
 
 from __future__ import annotations
 
