@@ -228,9 +228,12 @@ fn round(variance: i64, keys: u64, replace: bool, walk: bool, shown: &Rational) 
 fn a_round_is_as_all_shares_of_keys() {
     let level = fraction(5, 2);
     for keys in [1_u64, 2, 5, 9] {
-        for (replace, shown) in
-            [(false, fraction(1, 50)), (true, fraction(1, 7)), (true, fraction(1, 100_000))]
-        {
+        for (replace, shown) in [
+            (false, fraction(1, 50)),
+            (true, fraction(1, 7)),
+            (true, fraction(1, 100_000)),
+            (false, fraction(1, 10_000)),
+        ] {
             let variance = 9;
             let lengths = Rational::from_integer(Integer::from(if replace { 2 } else { 1 }));
             let least = Rational::one() - &shown;
