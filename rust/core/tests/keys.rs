@@ -331,6 +331,17 @@ fn new_keys_of_a_walk_may_weigh_anything_between() {
     assert_eq!(rounds.hidden(), fraction(1, 2));
 }
 
+/// Losses of a first round beyond eight of its widths are counted as infinite.
+#[test]
+fn losses_beyond_the_steps_count_in_full() {
+    let made = || round(1, 1, false, false, &Rational::zero());
+    let rounds = Rounds::new(vec![made(), made()]).unwrap();
+    let level = Rational::from_float(60.0_f64.exp()).unwrap();
+    let found = rounds.delta((&level, &level), &Control::new()).unwrap().to_f64().unwrap();
+    // H at the loss 9 of mu = 1: about 10^-18.
+    assert!((1e-19..1e-16).contains(&found), "{found}");
+}
+
 #[test]
 fn rounds_refuse_what_is_out_of_range() {
     let good = RoundArguments {

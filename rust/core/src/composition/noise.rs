@@ -247,6 +247,19 @@ mod tests {
         assert!(normal_tail_above(&rational(-1, 9)).is_err());
     }
 
+    /// At E = 1 it is erf(mu / sqrt(8)), which is above .39 mu for small mu.
+    #[test]
+    fn tiny_distances_are_resolved() {
+        for (bits, depth) in [(500_usize, SHALLOW), (6_000, DEEP)] {
+            let mu2 = Rational::new(Integer::one(), Integer::one() << bits);
+            let found = delta_above(&mu2, &Point::new(Level::rational(Rational::one())), depth);
+            let mu = power(-(i64::try_from(bits).unwrap()) / 2).to_rational();
+            assert!(
+                found.to_rational() >= &mu * rational(39, 100) && found.to_rational() <= mu * rational(2, 5)
+            );
+        }
+    }
+
     /// For mu = 1 it is phi(x) (R(x) - R(x + 1)) with x = l - 1/2 and x / (x^2 + 1) < R(x) < 1 / x.
     #[test]
     fn values_just_above_the_least_are_resolved() {
