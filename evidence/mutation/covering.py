@@ -85,7 +85,7 @@ def cover_file(tree: Path, file: str, kept: Path) -> str:
         measure = coverage.Coverage(data_file=None, include=[str(tree / "python" / "userdp" / "*")], config_file=False)
         measure.start()
         state["contexts"] = Contexts(measure)
-        return state["contexts"]  # type: ignore[no-any-return]
+        return state["contexts"]
 
     def after() -> None:
         contexts: Contexts = state["contexts"]

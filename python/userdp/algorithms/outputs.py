@@ -430,7 +430,7 @@ def label_of(key: Any) -> Hashable:
     """A key of an output as it is compared: one NaN, and NumPy's scalars as those of Python."""
     kind = type(key)
     if kind is str or kind is int or kind is bool or key is None:
-        return key  # type: ignore[no-any-return]
+        return key
     if isinstance(key, np.generic):
         key = key.item()
     if isinstance(key, float):

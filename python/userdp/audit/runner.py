@@ -272,4 +272,4 @@ def run_watched(work: Callable[[], Result], runner: Runner, call_seconds: float 
         raise
     if "error" in box:
         raise box["error"]
-    return box["result"]  # type: ignore[no-any-return]
+    return box["result"]

@@ -656,7 +656,7 @@ def _hashable(value: Any) -> Hashable:
         hash(value)
     except TypeError:
         return repr(value)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _name_of(function: Any) -> str:

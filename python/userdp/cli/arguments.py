@@ -151,7 +151,7 @@ def numbers_of(text: str) -> int | tuple[int, ...]:
 def universe(text: str) -> list[Any]:
     """Possible examples: a JSON list, or a comma list of numbers and words."""
     if text.lstrip().startswith("["):
-        return _json(text, "the list")  # type: ignore[no-any-return]
+        return _json(text, "the list")
     return [_number_or_word(part.strip()) for part in text.split(",")]
 
 

@@ -234,7 +234,7 @@ class AdditiveNoise(Mechanism):
             return self._release_many(values, source_of(random_state))
         clamped = self._clamped(value)
         if size is None:
-            return self._draw(source_of(random_state), clamped)  # type: ignore[no-any-return]
+            return self._draw(source_of(random_state), clamped)
         shape = shape_of(size)
         source = source_of(random_state)
         _refuse_above_limit(number_of(shape), "size")

@@ -366,7 +366,7 @@ def _folders(fragment: Any) -> Mapping[str, Any]:
     """What the names of a file's folders say of its columns."""
     import pyarrow.dataset
 
-    return pyarrow.dataset.get_partition_keys(fragment.partition_expression)  # type: ignore[no-any-return]
+    return pyarrow.dataset.get_partition_keys(fragment.partition_expression)
 
 
 def _pyarrow(container: Any, name: str) -> Table | None:

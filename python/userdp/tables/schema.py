@@ -445,7 +445,7 @@ def key_cell(value: Any, kind: str, name: str) -> int | str:
     if texts is None or isinstance(value, datetime.date) or isinstance(value, str) != texts:
         needed = {"date": "dates", "timestamp": "dates or times", "text": "texts"}.get(kind, "integers")
         raise TypeError(f"keys: the values for {name!r} must be {needed}, as in the schema; got {short_repr(value)}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 # --- how columns are declared

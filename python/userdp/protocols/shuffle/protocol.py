@@ -152,7 +152,7 @@ def _each(messages: object) -> Iterator[object]:
     """The messages of an iterable; bytes by themselves, and anything else, are one."""
     if not issubclass(type(messages), (bytes, bytearray, memoryview, str, np.generic, np.ndarray)):
         try:
-            return iter(messages)  # type: ignore[call-overload, no-any-return]
+            return iter(messages)
         except Exception:  # it only claims to be iterable, or does not
             pass
     return iter([messages])
