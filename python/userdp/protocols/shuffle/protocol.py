@@ -152,7 +152,7 @@ def _each(messages: object) -> Iterator[object]:
     """The messages of an iterable; bytes by themselves, and anything else, are one."""
     if not issubclass(type(messages), (bytes, bytearray, memoryview, str, np.generic, np.ndarray)):
         try:
-            return iter(messages)
+            return iter(messages)  # type: ignore[call-overload]
         except Exception:  # it only claims to be iterable, or does not
             pass
     return iter([messages])
