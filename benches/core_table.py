@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -12,7 +13,9 @@ PAGE = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- core numbers: begin -->\n", "<!-- core numbers: end -->"
 LIMIT = "merge of two sorted pmfs"
 
-Row = tuple[str, float, str, float, float]
+GROUPS = ("divergences", "keys", "accounts", "enumeration", "stable sets", "samplers", "race", "patterns")
+
+Row = tuple[str, float, str, float, float | None]
 """Name, size as a number and as it is written, and medians of a call and of each element in nanoseconds."""
 
 
@@ -23,7 +26,9 @@ def rows(results: Path, group: str) -> list[Row]:
         bench = json.loads(path.read_text())
         call = json.loads(path.with_name("estimates.json").read_text())["median"]["point_estimate"]
         size = bench["value_str"] or ""
-        found.append((bench["function_id"], float(size or 0), size, call, call / bench["throughput"]["Elements"]))
+        number = float(size) if re.fullmatch(r"[\d.]+", size) else 0
+        each = call / bench["throughput"]["Elements"] if "Elements" in (bench["throughput"] or {}) else None
+        found.append((bench["function_id"], number, size, call, each))
     return sorted(found)
 
 
@@ -36,12 +41,14 @@ def time(nanoseconds: float) -> str:
 def table(results: Path) -> str:
     """Markdown; the last column is the ratio to the merge of the same size."""
     lines = ["| group | what | size | a call | each | each / merge |", "|---|---|---|---|---|---|"]
-    for group in ("divergences", "keys", "enumeration", "samplers"):
+    for group in GROUPS:
         found = rows(results, group)
-        limits = {size: each for what, _, size, _, each in found if what == LIMIT}
+        limits = {size: each for what, _, size, _, each in found if what == LIMIT and each is not None}
         for what, _, size, call, each in found:
-            ratio = f"{each / limits[size]:.3g}" if size in limits else ""
-            lines.append(f"| {group} | {what} | {size} | {time(call)} | {time(each)} | {ratio} |")
+            ratio = f"{each / limits[size]:.3g}" if each is not None and size in limits else ""
+            written = f"`{size}`" if group == "patterns" else size
+            cells = (group, what, written.replace("|", r"\|"), time(call), "" if each is None else time(each), ratio)
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

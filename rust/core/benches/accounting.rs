@@ -25,12 +25,12 @@ fn weights(length: u64, seed: u64) -> Vec<BigUint> {
 }
 
 fn responses(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("randomized responses");
+    let mut group = criterion.benchmark_group("accounts");
     group.sample_size(10);
     let control = Control::new();
     for count in [64, 1000, 20_000] {
         let (top, bottom, k) = (number(1001), number(1000), number(count));
-        group.bench_function(BenchmarkId::new("delta", count), |bencher| {
+        group.bench_function(BenchmarkId::new("delta of randomized responses", count), |bencher| {
             bencher.iter(|| {
                 let made = Responses::new(black_box(&top), &bottom, &k, &control).expect("valid");
                 divergence_of_responses(&[&made], &number(2), &number(1), &control)
@@ -41,7 +41,7 @@ fn responses(criterion: &mut Criterion) {
 }
 
 fn groups(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("groups");
+    let mut group = criterion.benchmark_group("accounts");
     group.sample_size(10);
     let control = Control::new();
     for (outcomes, size) in [(5, 500), (40, 100), (200, 50)] {
@@ -49,20 +49,23 @@ fn groups(criterion: &mut Criterion) {
         let size = number(size);
         let (found, _) = grouped_pair(&p, &q, &size, &control).expect("valid");
         assert!(found.len() as u64 > outcomes);
-        group.bench_function(BenchmarkId::new(format!("{outcomes} outcomes"), &size), |bencher| {
-            bencher.iter(|| grouped_pair(black_box(&p), &q, &size, &control));
-        });
+        group.bench_function(
+            BenchmarkId::new(format!("a group, pair of {outcomes} outcomes"), &size),
+            |bencher| {
+                bencher.iter(|| grouped_pair(black_box(&p), &q, &size, &control));
+            },
+        );
     }
     group.finish();
 }
 
 fn dominance(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("dominance");
+    let mut group = criterion.benchmark_group("accounts");
     let control = Control::new();
     for outcomes in [100, 10_000] {
         let (p, q) = (weights(outcomes, 1), weights(outcomes, 2));
         assert_eq!(pair_dominates((&p, &q), (&p, &q), &control), Ok(true));
-        group.bench_function(BenchmarkId::new("a pair and itself", outcomes), |bencher| {
+        group.bench_function(BenchmarkId::new("dominance of a pair and itself", outcomes), |bencher| {
             bencher.iter(|| pair_dominates((black_box(&p), &q), (&p, &q), &control));
         });
     }
@@ -70,17 +73,23 @@ fn dominance(criterion: &mut Criterion) {
 }
 
 fn divisors(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("greatest common divisors");
+    let mut group = criterion.benchmark_group("accounts");
     for words in [8, 64, 512] {
         let long = |seed| weights(words, seed).iter().fold(number(1), |product, x| (product << 64_u32) + x);
         let (a, b) = (long(1), long(2));
         assert_eq!(gcd(&a, &b), a.gcd(&b));
-        group.bench_function(BenchmarkId::new("by leading bits", 64 * words), |bencher| {
-            bencher.iter(|| gcd(black_box(&a), &b));
-        });
-        group.bench_function(BenchmarkId::new("bit by bit", 64 * words), |bencher| {
-            bencher.iter(|| black_box(&a).gcd(&b));
-        });
+        group.bench_function(
+            BenchmarkId::new("greatest common divisor, by leading bits", 64 * words),
+            |bencher| {
+                bencher.iter(|| gcd(black_box(&a), &b));
+            },
+        );
+        group.bench_function(
+            BenchmarkId::new("greatest common divisor, bit by bit", 64 * words),
+            |bencher| {
+                bencher.iter(|| black_box(&a).gcd(&b));
+            },
+        );
     }
     group.finish();
 }

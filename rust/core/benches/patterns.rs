@@ -14,7 +14,7 @@ fn count(pattern: &Pattern, texts: &[String]) -> usize {
 }
 
 fn short_texts(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("patterns/million");
+    let mut group = criterion.benchmark_group("patterns");
     group.sample_size(10).throughput(Throughput::Elements(1_000_000));
     let texts: Vec<_> = (0..1_000_000_u32)
         .map(|number| format!("{}{:05} city", if number % 2 == 0 { "EC" } else { "é" }, number % 99_991))
@@ -22,7 +22,7 @@ fn short_texts(criterion: &mut Criterion) {
     for (text, yes) in [(r"[A-Z]{1,2}\d+ .*", 500_000), (r".*(city|town|village)", 1_000_000)] {
         let pattern = pattern(text);
         assert_eq!(count(&pattern, &texts), yes);
-        group.bench_function(BenchmarkId::from_parameter(text), |bencher| {
+        group.bench_function(BenchmarkId::new("many short texts", text), |bencher| {
             bencher.iter(|| count(black_box(&pattern), black_box(&texts)));
         });
     }
@@ -30,7 +30,7 @@ fn short_texts(criterion: &mut Criterion) {
 }
 
 fn long_texts(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("patterns/long");
+    let mut group = criterion.benchmark_group("patterns");
     group.sample_size(10).throughput(Throughput::Bytes(1_000_000));
     // Letters in no order, so that the third has as many sets of states as there are places.
     let mut state = 1_u64;
@@ -42,7 +42,7 @@ fn long_texts(criterion: &mut Criterion) {
     for (text, yes) in [(r"(ab|ba|c)*", 1), (r"(a|b|ab)*(a?){50}c", 0), (r".*a.{201}c?.*c", 0)] {
         let pattern = pattern(text);
         assert_eq!(count(&pattern, &texts), yes);
-        group.bench_function(BenchmarkId::from_parameter(text), |bencher| {
+        group.bench_function(BenchmarkId::new("a long text", text), |bencher| {
             bencher.iter(|| count(black_box(&pattern), black_box(&texts)));
         });
     }
@@ -50,9 +50,9 @@ fn long_texts(criterion: &mut Criterion) {
 }
 
 fn readings(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("patterns/read");
+    let mut group = criterion.benchmark_group("patterns");
     for text in [r"[A-Z]{1,2}\d+ .*", r".{1000}", r"([^\d\s]{2,9}[é-ü]|\w+){90}"] {
-        group.bench_function(BenchmarkId::from_parameter(text), |bencher| {
+        group.bench_function(BenchmarkId::new("reading", text), |bencher| {
             bencher.iter(|| pattern(black_box(text)));
         });
     }

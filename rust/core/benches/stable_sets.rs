@@ -3,7 +3,7 @@
 //! Choices of types: all choices fail, each for a reason of its own, or the first one is as good as any. Covers: graphs
 //! on 45 users. Draws: of 8 outputs, by masses of 53 and of 1,000 bits.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::{hint::black_box, sync::Arc};
 use userdp_core::{
     control::Control,
@@ -58,8 +58,9 @@ fn search(apart: bool) -> Option<usize> {
 }
 
 fn benches(criterion: &mut Criterion) {
-    criterion.bench_function("choices/alike", |bencher| bencher.iter(|| search(black_box(false))));
-    criterion.bench_function("choices/apart", |bencher| bencher.iter(|| search(black_box(true))));
+    let mut group = criterion.benchmark_group("stable sets");
+    group.bench_function("choices, alike", |bencher| bencher.iter(|| search(black_box(false))));
+    group.bench_function("choices, apart", |bencher| bencher.iter(|| search(black_box(true))));
 
     let control = Control::new();
     let Closeness { level, delta } = closeness();
@@ -67,7 +68,7 @@ fn benches(criterion: &mut Criterion) {
     let users: Vec<_> = (0..45_u32)
         .map(|user| Some(if user % 4 == 0 { pair(1, user + 9) } else { pair(20 + user, 40) }))
         .collect();
-    criterion.bench_function("cover/45 users", |bencher| {
+    group.bench_function(BenchmarkId::new("cover, users", 45), |bencher| {
         bencher.iter(|| outside_smallest_cover(black_box(&users), &level, &delta, 22, &control));
     });
 
@@ -75,10 +76,11 @@ fn benches(criterion: &mut Criterion) {
         let weights = (1..=8_u32).map(|weight| (Natural::from(weight) << bits) + 1_u32).collect();
         let matrix = PmfMatrix::from_pmfs(vec![pmf(weights)]).expect("one pmf");
         let mut source = Source::seeded(&Natural::from(1_u32)).expect("a seed");
-        criterion.bench_function(&format!("draw/{bits} bits"), |bencher| {
+        group.bench_function(BenchmarkId::new("draw, bits of a weight", bits), |bencher| {
             bencher.iter(|| draw_of_rows(black_box(&matrix), &mut source));
         });
     }
+    group.finish();
 }
 
 criterion_group!(stable_sets, benches);

@@ -10,6 +10,8 @@
 
 mod curve;
 mod dominance;
+#[cfg(test)]
+mod drawn_weights;
 mod fixed;
 mod gaussian;
 mod groups;

@@ -1,23 +1,7 @@
 use super::*;
+use crate::composition::drawn_weights::Draw;
 use crate::exact::Rational;
 use num_traits::One;
-
-/// Weights of a linear congruential generator.
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-
-    fn weights(&mut self, outcomes: u64, most: u64) -> Vec<BigUint> {
-        let mut weights: Vec<BigUint> = (0..outcomes).map(|_| BigUint::from(self.next(most))).collect();
-        let place = self.next(outcomes) as usize;
-        weights[place] += 1_u32;
-        weights
-    }
-}
 
 fn masses(weights: &[BigUint]) -> Vec<Rational> {
     let total: BigUint = weights.iter().sum();
