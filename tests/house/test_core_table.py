@@ -14,12 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 def left_behind(
     results: Path, group: str, what: str, size: str | None, elements: int | None, nanoseconds: float
 ) -> None:
-    """The files of one benchmark, as criterion writes them; the time is in nanoseconds."""
+    """The files of one benchmark, as criterion writes them."""
     folder = results / group / what / (size or "") / "new"
     folder.mkdir(parents=True)
     bench = {"function_id": what, "value_str": size, "throughput": elements and {"Elements": elements}}
     (folder / "benchmark.json").write_text(json.dumps(bench))
-    (folder / "estimates.json").write_text(json.dumps({"median": {"point_estimate": time}}))
+    (folder / "estimates.json").write_text(json.dumps({"median": {"point_estimate": nanoseconds}}))
 
 
 def test_each_group_of_the_benches_has_rows() -> None:
