@@ -21,6 +21,7 @@ from oracle import lddp as oracle
 from oracle.audit import multiplier
 from userdp import LogRatio, Pmf
 from userdp.algorithms import AdditiveAlgorithm, SummedScoreEM, SymmetricAlgorithm, finite_algorithm
+from userdp.audit import audit_user_level
 from userdp.exceptions import BudgetError
 from userdp.lddp import LDDPResult, check_lddp
 from userdp.lddp.deletions import engine_for
@@ -498,7 +499,7 @@ def test_budgets() -> None:
         check_lddp(symmetric(0, 2), dataset, r=20, epsilon=0, delta=0)
     with pytest.raises(BudgetError, match="budget 10"):
         check_lddp(general(0, 2), dataset, r=1, epsilon=0, delta=0, budget=10)
-    with pytest.raises(BudgetError, match=r"over 10\^"):
+    with pytest.raises(BudgetError, match=r"about 10\^149 deletion sets: more pmfs than the general engine"):
         check_lddp(general(0, 2), [(i,) for i in range(500)], r=250, epsilon=0, delta=0)
     distinct = SummedScoreEM(range(3), lambda user: [user[0], 40 - user[0], user[0] % 7], epsilon=1, sensitivity=50)
     with pytest.raises(BudgetError, match="score engine"):
@@ -527,3 +528,46 @@ def test_results_are_frozen_and_pickle_and_verification_notices_changes() -> Non
     assert result.verify(additive(1, 3), dataset[:3]).finding == "wrong"
     constant = AdditiveAlgorithm(range(3), statistic, lambda total, n: [1, 0, 0], statistic_range=(-1, 4))
     assert result.verify(constant, dataset).finding == "wrong"
+
+
+@pytest.mark.parametrize("engine", ["symmetric", "additive"])
+def test_one_pmf_of_several_deletion_sets_may_be_several_within_an_error(engine: str) -> None:
+    half = [F(1, 2), F(1, 2)]
+    algorithm: Any = (
+        SymmetricAlgorithm((0, 1), lambda x: half, pmf_error="0.1")
+        if engine == "symmetric"
+        else AdditiveAlgorithm((0, 1), lambda user: 0, lambda t, n: half, statistic_range=(0, 0), pmf_error="0.1")
+    )
+    dataset = [(0,), (0,)]
+    result = check_lddp(algorithm, dataset, r=1, epsilon=0, delta=0)
+    assert (result.engine, result.holds, result.lower) == (engine, None, 0.0)
+    # Of true masses within a tenth of 1/2, 11/20 and 9/20.
+    assert 0.1 <= result.upper <= 0.2 + 1e-12
+    assert result.verify(algorithm, dataset).finding == "established"
+    assert check_lddp(algorithm, dataset, r=2, epsilon=0, delta=0).holds is True
+
+
+def test_the_witness_of_shards_is_the_worst_of_all() -> None:
+    little = F(1, 2**200)
+    pmfs = [[F(1, 2), F(1, 2)]] * 8
+    pmfs[0] = [F(3, 4), F(1, 4)]
+    pmfs[6] = [F(3, 4) + little, F(1, 4) - little]
+    algorithm = finite_algorithm((0, 1))(lambda kept: pmfs[28 - sum(user[0] for user in kept)])
+    with ThreadPoolExecutor(1) as executor:
+        result = check_lddp(algorithm, [(i,) for i in range(8)], r=1, epsilon=0, delta=F(1, 4), executor=executor)
+    assert result.holds is False
+    assert result.witness is not None
+    (first,), (second,), event = result.witness
+    assert sum(pmfs[first][o] - pmfs[second][o] for o in event) == F(1, 4) + little
+
+
+def test_totals_list_no_users_and_may_have_any_size() -> None:
+    share = AdditiveAlgorithm((0, 1), lambda user: user[0], lambda t, n: [F(t, n), F(n - t, n)], statistic_range=(0, 1))
+    # Of 15,000 users who are left 5,000 to 10,000 are ones.
+    many = check_lddp(share, [(i % 2,) for i in range(20_000)], r=5000, epsilon=0, delta=1)
+    assert many.lower <= F(1, 3) <= many.upper
+    huge = 10**5000
+    far = AdditiveAlgorithm((0, 1), lambda user: huge, lambda t, n: [1, 0], statistic_range=(huge, huge))
+    assert check_lddp(far, [(0,), (1,)], r=1, epsilon=0, delta=0).holds is True
+    report = audit_user_level(far, universe=[0, 1], n_users=2, n_examples=1, epsilon=0, delta=0)
+    assert report.holds is True

@@ -191,10 +191,7 @@ def compose_optimal(epsilon: Epsilon, k: int, delta: Delta, delta_each: Delta = 
     if noise == 1:
         return Fraction(0)
     responses = _responses(level, count)
-    found = responses.least_multiplier(noise.numerator, noise.denominator)
-    if found is None:
-        return everything
-    multiplier = Fraction(*found)
+    multiplier = Fraction(*responses.least_multiplier(noise.numerator, noise.denominator))
     if multiplier == 1:
         return Fraction(0)
     if responses.exact and is_rational(level):

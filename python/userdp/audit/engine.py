@@ -139,7 +139,7 @@ def _evaluate_totals(mechanism: Any, space: Neighborhood, outputs: tuple[Any, ..
     for total, n_users in totals:
         known = seen.get((total, n_users))
         if known is None:
-            where = Totals(f"with total {total} of {n_users} users")
+            where = Totals(f"with total {short_repr(total)} of {n_users} users")
             found.add(call_on(lambda pair: mechanism.pmf_of_total(*pair), (total, n_users), where), where)
             seen[total, n_users] = found.index_of[-1]
         else:

@@ -160,14 +160,20 @@ def _limit(budget: Any) -> int:
 def _members(engine: Deletions, users: Dataset, r: int, outputs: int, limit: int) -> int:
     """How many pmfs the engine compares, when that is affordable."""
     members = engine.members
-    # Beyond 64 bits the number of deletion sets stands in; either is far beyond every limit.
-    count = math.comb(len(users), r) if members is None else members
-    work = count * (count - 1) // 2 * outputs
-    calls = "" if engine.in_core else f" (limit {in_digits(MAX_CALLS)})"
-    too_many = not engine.in_core and (count > MAX_CALLS or count * len(users) > MAX_USERS_LISTED)
-    if members is None or too_many or work > limit:
+    asked = f"deleting {r} of {len(users)} users"
+    if members is None:
+        sets = (math.lgamma(len(users) + 1) - math.lgamma(r + 1) - math.lgamma(len(users) - r + 1)) / math.log(10)
         raise BudgetError(
-            f"deleting {r} of {len(users)} users: {in_digits(count)} pmfs{calls} and {in_digits(work)} "
+            f"{asked}, about 10^{sets:.0f} deletion sets: more pmfs than the {engine.name} engine can number. "
+            f"Cheaper: {engine.cheaper}"
+        )
+    work = members * (members - 1) // 2 * outputs
+    listed = members * len(users) if engine.lists_users else 0
+    if (members > MAX_CALLS and not engine.in_core) or listed > MAX_USERS_LISTED or work > limit:
+        calls = "" if engine.in_core else f" (limit {in_digits(MAX_CALLS)})"
+        users_left = f", of {in_digits(listed)} users (limit {in_digits(MAX_USERS_LISTED)})" if listed else ""
+        raise BudgetError(
+            f"{asked}: {in_digits(members)} pmfs{calls}{users_left} and {in_digits(work)} "
             f"pmf-pair-outputs (budget {in_digits(limit)}) for the {engine.name} engine. Cheaper: {engine.cheaper}"
         )
     return members
@@ -196,32 +202,32 @@ class _Finding:
     lower: float
     upper: float
     pair: tuple[int, int, tuple[int, ...]] | None
-    stated: float
     evaluated: int
 
 
-_NOTHING = _Finding(True, 0.0, 0.0, None, 0.0, 0)
+_NOTHING = _Finding(True, 0.0, 0.0, None, 0)
 
 
 def _search(engine: Deletions, ranges: Sequence[range], question: _Question, progress: Progress) -> _Finding:
     """The worst pair among the members of ranges of ranks, each with step 1."""
     with progress_bar(progress, "evaluating the algorithm") as callback:
         matrix, ranks = engine.matrix(ranges, callback)
-    if sum(map(len, ranges)) < 2:
-        return _NOTHING
     level, delta, error = core_level(question.level), question.delta, question.pmf_error
+    # One pmf of several deletion sets may be several in truth, when it is known roughly.
+    several = sum(map(len, ranges)) > 1 or (error > 0 and 0 < engine.r < len(engine.dataset))
+    if not several:
+        return _NOTHING
     with progress_bar(progress, "comparing deletions") as callback:
         found = _core.pairwise_maximum(matrix, level, delta, callback)
         if found is None:
-            raise AssertionError("there are two members")
+            raise AssertionError("there is a pmf")
         (i, j, event), lower, upper, exceeds, evaluated = found
         holds: bool | None = not exceeds
         pair = (ranks[i], ranks[j], tuple(event)) if upper > 0.0 else None
-        stated = lower
         if error:
             holds, lower, upper, more = _core.pairwise_band(matrix, level, delta, error, callback)
             evaluated += more
-    return _Finding(holds, lower, upper, pair, stated, evaluated)
+    return _Finding(holds, lower, upper, pair, evaluated)
 
 
 def _search_in_shards(
@@ -233,27 +239,23 @@ def _search_in_shards(
     ranges = [range(start, stop) for start, stop in itertools.pairwise(ends)]
     shards = [[one, other] for place, one in enumerate(ranges) for other in ranges[place + 1 :]] or [ranges]
     futures: list[Future[_Finding]] = [executor.submit(_search, engine, shard, question, False) for shard in shards]
-    found = _NOTHING
+    found: list[_Finding] = []
     try:
         with progress_bar(progress, "comparing deletions") as callback:
             for done, future in enumerate(futures, 1):
-                found = _worse(found, future.result())
+                found.append(future.result())
                 callback(done, len(futures))
     finally:
         for future in futures:
             future.cancel()
-    return found
-
-
-def _worse(a: _Finding, b: _Finding) -> _Finding:
-    """What two findings say together."""
-    verdicts = {a.holds, b.holds}
-    best = max((a, b), key=lambda finding: (finding.holds is False, finding.pair is not None, finding.stated))
+    # Floats do not tell which of the shards' worst pairs is the worst of all.
+    ranks = sorted({rank for finding in found if finding.pair is not None for rank in finding.pair[:2]})
+    pair = _search(engine, [range(rank, rank + 1) for rank in ranks], question, False).pair if ranks else None
+    verdicts = {finding.holds for finding in found}
     return _Finding(
         holds=False if False in verdicts else None if None in verdicts else True,
-        lower=max(a.lower, b.lower),
-        upper=max(a.upper, b.upper),
-        pair=best.pair,
-        stated=best.stated,
-        evaluated=a.evaluated + b.evaluated,
+        lower=max(finding.lower for finding in found),
+        upper=max(finding.upper for finding in found),
+        pair=pair,
+        evaluated=sum(finding.evaluated for finding in found),
     )

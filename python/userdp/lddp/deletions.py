@@ -21,6 +21,7 @@ from userdp import _core
 from userdp.algorithms import Dataset
 from userdp.algorithms.finite import DistinctPmfs, Totals, call_on, evaluate_datasets, form_of
 from userdp.exact.encoding import key_of
+from userdp.exact.numbers import short_repr
 from userdp.runtime import ProgressCallback
 
 SYMMETRY_SAMPLES = 16
@@ -43,6 +44,7 @@ class Deletions:
         "AdditiveAlgorithm (over totals) or a SummedScoreEM (whose pmfs the core makes)"
     )
     in_core: ClassVar[bool] = False
+    lists_users: ClassVar[bool] = True
 
     @property
     def members(self) -> int | None:
@@ -179,6 +181,7 @@ class Additive(ByKind):
 
     name: ClassVar[str] = "additive"
     cheaper: ClassVar[str] = "fewer deletions, or a narrower statistic_range"
+    lists_users: ClassVar[bool] = False
 
     def keys(self) -> Iterable[int]:
         return map(self.algorithm.statistic_of, self.dataset)
@@ -211,7 +214,7 @@ class Additive(ByKind):
 
     def where(self, row: Any) -> Totals:
         total, kept = self.left(row)
-        return Totals(f"of {kept} kept users with total {total}")
+        return Totals(f"of {kept} kept users with total {short_repr(total)}")
 
     @property
     def asked(self) -> Any:
@@ -224,6 +227,7 @@ class Score(ByKind):
     name: ClassVar[str] = "score"
     cheaper: ClassVar[str] = "fewer deletions, coarser scores (fewer kinds of users), or an executor"
     in_core: ClassVar[bool] = True
+    lists_users: ClassVar[bool] = False
 
     @cached_property
     def table(self) -> npt.NDArray[np.int64]:

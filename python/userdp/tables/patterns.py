@@ -25,7 +25,7 @@ class Pattern:
         for digits, letters and white space of ASCII, capitals of these for all else; ``|`` parts alternatives, brackets
         group, and ``*``, ``+``, ``?``, ``{2}``, ``{2,}`` and ``{2,5}`` repeat. There are no references back, no looks
         around and no anchors. With repetitions written out there are at most 1000 characters, and the automaton needs
-        at most 64 MiB: sets of very many ranges are not repeated very often.
+        at most 32 MiB: sets of very many ranges are not repeated very often.
 
     Examples
     --------
@@ -43,6 +43,10 @@ class Pattern:
             self._core = _core.Pattern([ord(letter) for letter in pattern])
         except ValueError as error:
             raise ValueError(f"match: pattern {short_repr(pattern)}, {error}") from None
+        self._text = pattern
+
+    def __reduce__(self) -> tuple[type[Pattern], tuple[str]]:
+        return type(self), (self._text,)
 
     def matches(self, text: str) -> bool:
         """Whether the whole text is as the pattern says."""

@@ -15,9 +15,7 @@ pub const MOST_BYTES: usize = 1 << 31;
 /// [`Error::Memory`] naming the argument.
 pub fn room<T>(argument: &'static str, len: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
-    list.try_reserve_exact(len).map_err(|_| {
-        Error::memory(format!("{argument}: there is no memory for {len} entries, {} in all", size::<T>(len)))
-    })?;
+    list.try_reserve_exact(len).map_err(|_| no_room::<T>(argument, len))?;
     Ok(list)
 }
 
@@ -29,6 +27,16 @@ pub fn copied<T: Copy>(argument: &'static str, list: &[T]) -> Result<Vec<T>> {
     let mut copy = room(argument, list.len())?;
     copy.extend_from_slice(list);
     Ok(copy)
+}
+
+/// Makes a list longer, with nothing (0, or what else is the default) at its new places.
+///
+/// # Errors
+/// [`Error::Memory`] naming the argument.
+pub fn lengthened<T: Clone + Default>(argument: &'static str, list: &mut Vec<T>, len: usize) -> Result<()> {
+    list.try_reserve(len.saturating_sub(list.len())).map_err(|_| no_room::<T>(argument, len))?;
+    list.resize(len.max(list.len()), T::default());
+    Ok(())
 }
 
 /// `len` times nothing (0, or what else is the default), where a number among the arguments states `len`.
@@ -54,6 +62,10 @@ pub fn limited<T>(argument: &'static str, len: usize, advice: &str) -> Result<Ve
         )));
     }
     room(argument, len)
+}
+
+fn no_room<T>(argument: &'static str, len: usize) -> Error {
+    Error::memory(format!("{argument}: there is no memory for {len} entries, {} in all", size::<T>(len)))
 }
 
 /// The size of a list in words.

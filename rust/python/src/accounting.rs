@@ -25,13 +25,8 @@ impl PyResponses {
         self.0.exact()
     }
 
-    /// The least e^epsilon at which the divergence is at most delta; None where no finite one is known.
-    fn least_multiplier(
-        &self,
-        py: Python<'_>,
-        numerator: BigUint,
-        denominator: BigUint,
-    ) -> PyResult<Option<Parts>> {
+    /// The least e^epsilon at which the divergence is at most delta.
+    fn least_multiplier(&self, py: Python<'_>, numerator: BigUint, denominator: BigUint) -> PyResult<Parts> {
         run(py, None, |control| self.0.least_multiplier(&numerator, &denominator, control))
     }
 }

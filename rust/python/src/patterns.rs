@@ -15,7 +15,7 @@ use pyo3::{
 use userdp_core::{control::Control, table::patterns::Pattern};
 
 /// Fewer bytes and texts than this are looked at before another thread has them.
-const SHORT: usize = 1 << 14;
+const SHORT: usize = 1 << 11;
 
 /// A text where Python has it, or a copy of one with lone surrogates, each as three bytes.
 enum Text {

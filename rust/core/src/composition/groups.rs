@@ -16,10 +16,15 @@ use std::cmp::Ordering;
 
 /// The most outcomes of a pair, times the size of the group.
 const MOST_LINES: u64 = 1 << 18;
-/// Corners with longer denominators are rounded, so that the function rises by at most 2^-1200 a step.
+/// Bits of rounded corners, counted from the leading one of a mass or of what it lacks to 1, whichever is smaller: losses
+/// change by about 2^-1200 then, at both ends.
 const KEPT_BITS: u64 = 1200;
-/// The longest denominators, in bits.
+/// The most places before the leading bit. Smaller masses may get an infinite loss, as an upper bound may.
+const MOST_PLACES: u64 = 1 << 13;
+/// The longest denominators of corners that are not rounded, in bits.
 const LONGEST: u64 = 4096;
+/// Bits of the masses of a pair over their common denominator, beyond which its corners are rounded.
+const MOST_BITS: u64 = 1 << 27;
 
 /// A corner of a curve.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,28 +252,43 @@ impl Curve {
 
     /// A concave function above: corners move to the left and up, and then their hull is taken.
     fn rounded(self) -> Self {
-        let unit = |mass: BigUint| {
-            let zeros = mass.trailing_zeros().unwrap_or(KEPT_BITS).min(KEPT_BITS);
-            Share::new_raw(mass >> zeros, BigUint::one() << (KEPT_BITS - zeros))
+        let unit = |mass: BigUint, places: u64| {
+            let zeros = mass.trailing_zeros().unwrap_or(places).min(places);
+            Share::new_raw(mass >> zeros, BigUint::one() << (places - zeros))
+        };
+        let places = |mass: &Share| {
+            let least = mass.numer().min(&(mass.denom() - mass.numer())).bits();
+            KEPT_BITS + (mass.denom().bits() - least).min(MOST_PLACES)
         };
         let moved = self.0.into_iter().map(|Corner { alpha, power }| {
             let up = power.denom() - 1_u32;
+            let (left, above) = (places(&alpha), places(&power));
             Corner {
-                alpha: unit((alpha.numer() << KEPT_BITS) / alpha.denom()),
-                power: unit(((power.numer() << KEPT_BITS) + up) / power.denom()),
+                alpha: unit((alpha.numer() << left) / alpha.denom(), left),
+                power: unit(((power.numer() << above) + up) / power.denom(), above),
             }
         });
         Self::above(moved.collect())
     }
 
-    /// The pair with this power curve.
-    fn pair(&self, control: &Control) -> Result<Weights> {
-        let Some(first) = self.0.first() else { return Ok((Vec::new(), Vec::new())) };
+    /// The pair with this power curve, or with a rounded one where its masses together would be too long.
+    fn pair(self, control: &Control) -> Result<Weights> {
+        let most_bits = LONGEST.max(MOST_BITS / self.0.len().max(1) as u64);
+        if let Some(found) = self.weights(most_bits, control)? {
+            return Ok(found);
+        }
+        let found = self.rounded().weights(KEPT_BITS + MOST_PLACES, control)?;
+        found.ok_or_else(|| Error::too_large("the masses of a group are too long; merge outputs"))
+    }
+
+    fn weights(&self, most_bits: u64, control: &Control) -> Result<Option<Weights>> {
+        let Some(first) = self.0.first() else { return Ok(Some((Vec::new(), Vec::new()))) };
         let steps = |of: fn(&Corner) -> &Share, first: Share| {
             let rest = self.0.windows(2).map(|pair| difference(of(&pair[1]), of(&pair[0])));
-            whole_multiples(&[first].into_iter().chain(rest).collect::<Vec<_>>(), control)
+            whole_multiples(&[first].into_iter().chain(rest).collect::<Vec<_>>(), most_bits, control)
         };
-        Ok((steps(|corner| &corner.power, first.power.clone())?, steps(|corner| &corner.alpha, share(0))?))
+        let Some(p) = steps(|corner| &corner.power, first.power.clone())? else { return Ok(None) };
+        Ok(steps(|corner| &corner.alpha, share(0))?.map(|q| (p, q)))
     }
 }
 
@@ -280,14 +300,14 @@ fn bends(first: &Corner, second: &Corner, third: &Corner) -> bool {
     before * third.power.denom() * first.alpha.denom() > behind * first.power.denom() * third.alpha.denom()
 }
 
-/// Fractions times their least common denominator.
-fn whole_multiples(shares: &[Share], control: &Control) -> Result<Vec<BigUint>> {
-    let scale = lcm(shares.iter().map(Share::denom));
+/// Fractions times their least common denominator; none where that is longer than so many bits.
+fn whole_multiples(shares: &[Share], most_bits: u64, control: &Control) -> Result<Option<Vec<BigUint>>> {
+    let Some(scale) = lcm(shares.iter().map(Share::denom), most_bits, control)? else { return Ok(None) };
     let multiple = |share: &Share| {
         control.check()?;
         Ok(share.numer() * (&scale / share.denom()))
     };
-    shares.par_iter().map(multiple).collect()
+    shares.par_iter().map(multiple).collect::<Result<_>>().map(Some)
 }
 
 #[cfg(test)]

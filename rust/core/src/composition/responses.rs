@@ -23,8 +23,8 @@ const EXACT_BITS: u64 = 1 << 22;
 const MOST_BITS: u64 = 1 << 29;
 /// Bits of rounded masses.
 const PLACES: u64 = 512;
-/// The most bits more, for masses that the ends of long lists are told from 0 by.
-const MOST_PLACES: u64 = 1 << 13;
+/// Bits more that there must be room for, where as many would tell the ends of long lists from 0.
+const LEAST_ROOM: u64 = 1 << 13;
 
 /// Randomized responses at one level.
 #[derive(Debug)]
@@ -65,10 +65,12 @@ impl Responses {
             let total = (top + bottom).pow(u32::try_from(k).unwrap_or(u32::MAX));
             (masses.clone(), masses, total)
         } else {
-            let places = PLACES + more_places(top, bottom, k);
-            if k.saturating_mul(bits + places) > MOST_BITS {
+            let room = (MOST_BITS / k).saturating_sub(bits + PLACES);
+            let more = more_places(top, bottom, k);
+            if more.min(LEAST_ROOM) > room || k * (bits + PLACES) > MOST_BITS {
                 return Err(too_many(count));
             }
+            let places = PLACES + more.min(room);
             let (upper, lower) = rounded_masses(top, bottom, k, places, control)?;
             (upper, lower, BigUint::one() << places)
         };
@@ -84,16 +86,17 @@ impl Responses {
     }
 
     /// The least e^epsilon >= 1 at which the divergence is at most delta = `numerator` / `denominator`, exactly or rounded up,
-    /// as a fraction that need not be in lowest terms; none where no finite one is known.
+    /// as a fraction that need not be in lowest terms.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a denominator of 0; [`Error::Canceled`].
+    /// [`Error::InvalidArgument`] for a denominator of 0; [`Error::TooLarge`] where the masses that decide are too small to be
+    /// told from 0; [`Error::Canceled`].
     pub fn least_multiplier(
         &self,
         numerator: &BigUint,
         denominator: &BigUint,
         control: &Control,
-    ) -> Result<Option<(BigUint, BigUint)>> {
+    ) -> Result<(BigUint, BigUint)> {
         if denominator.is_zero() {
             return Err(Error::invalid("delta", "must be a number"));
         }
@@ -109,12 +112,12 @@ impl Responses {
             let (excess, divisor) = (reached - &allowed, q * denominator);
             if &excess * &bottom > &top * &divisor {
                 if divisor.is_zero() {
-                    return Ok(None);
+                    return Err(too_many(&self.count.into()));
                 }
                 (top, bottom) = (excess, divisor);
             }
         }
-        Ok(Some((top, bottom)))
+        Ok((top, bottom))
     }
 }
 
@@ -125,10 +128,10 @@ fn too_many(count: &BigUint) -> Error {
     ))
 }
 
-/// Bits to tell E^-k from 0, up to a limit. A proposal: any number is valid.
+/// Bits to tell E^-k from 0. A proposal: any number is valid.
 fn more_places(top: &BigUint, bottom: &BigUint, count: u64) -> u64 {
     let wanted = (1.5 * count as f64 * (logarithm(top) - logarithm(bottom))).ceil();
-    if wanted < MOST_PLACES as f64 { wanted.max(0.0) as u64 } else { MOST_PLACES }
+    if wanted < MOST_BITS as f64 { wanted.max(0.0) as u64 } else { MOST_BITS }
 }
 
 /// About ln x for any x >= 1.

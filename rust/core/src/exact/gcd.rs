@@ -4,6 +4,7 @@
 //! found from the leading 62 bits as long as they are certain (Knuth, The Art of Computer Programming, volume 2, 4.5.2,
 //! Algorithm L), and about 30 bits are taken off both numbers at a time.
 
+use crate::{Result, control::Control};
 use num_bigint::BigUint;
 use num_integer::Integer as _;
 use num_rational::Ratio;
@@ -62,15 +63,29 @@ fn combined(a: &BigUint, x: i64, b: &BigUint, y: i64) -> BigUint {
     }
 }
 
-/// The least common multiple of numbers that are not 0; 1 of none.
-pub fn lcm<'a>(numbers: impl IntoIterator<Item = &'a BigUint>) -> BigUint {
-    numbers.into_iter().fold(BigUint::one(), |found, number| {
-        if number.is_one() {
-            return found;
-        }
+/// The least common multiple of numbers that are not 0, 1 of none; none when it is longer than so many bits.
+///
+/// # Errors
+/// [`Error::Canceled`].
+///
+/// [`Error::Canceled`]: crate::Error::Canceled
+pub fn lcm<'a>(
+    numbers: impl IntoIterator<Item = &'a BigUint>,
+    most_bits: u64,
+    control: &Control,
+) -> Result<Option<BigUint>> {
+    let mut found = BigUint::one();
+    for number in numbers.into_iter().filter(|number| !number.is_one()) {
+        control.check()?;
         let rest = &found % number;
-        if rest.is_zero() { found } else { found * (number / gcd(number, &rest)) }
-    })
+        if !rest.is_zero() {
+            found *= number / gcd(number, &rest);
+        }
+        if found.bits() > most_bits {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
 }
 
 /// A fraction in lowest terms. The denominator must not be 0.
@@ -143,10 +158,12 @@ mod tests {
     #[test]
     fn multiples_and_lowest_terms() {
         let numbers: Vec<BigUint> = [4_u32, 6, 1, 10, 15, 60].map(BigUint::from).to_vec();
-        assert_eq!(lcm(&numbers), BigUint::from(60_u32));
-        assert_eq!(lcm(&[]), BigUint::one());
+        let lcm = |numbers: &[BigUint], most_bits| lcm(numbers, most_bits, &Control::new()).unwrap();
+        assert_eq!(lcm(&numbers, 6), Some(BigUint::from(60_u32)));
+        assert_eq!(lcm(&numbers, 5), None);
+        assert_eq!(lcm(&[], 1), Some(BigUint::one()));
         let long = BigUint::from(3_u32).pow(400);
-        assert_eq!(lcm(&[long.clone(), &long * 7_u32, &long * 21_u32]), &long * 21_u32);
+        assert_eq!(lcm(&[long.clone(), &long * 7_u32, &long * 21_u32], 1 << 10), Some(&long * 21_u32));
         let half = reduced(long.clone(), &long * 2_u32);
         assert_eq!((half.numer(), half.denom()), (&BigUint::one(), &BigUint::from(2_u32)));
         assert_eq!(*reduced(BigUint::zero(), long).denom(), BigUint::one());

@@ -4,7 +4,7 @@ use crate::{
     Error, Result,
     control::Control,
     exact::{Integer, Natural},
-    memory::{limited, zeros},
+    memory::{copied, lengthened, limited},
 };
 use num_traits::{ToPrimitive, Zero};
 
@@ -27,22 +27,23 @@ struct Kind {
     step: u64,
 }
 
+/// The sums that so many users can have, at each place; sum s is bit s, and a row without words has none.
+type Layer = Vec<Vec<u64>>;
+
 /// The ways to delete `deletions` users whose statistics are integers, by the sum that is deleted.
 ///
 /// # Formula
-/// Sums are counted from `deletions` times the smallest statistic. With w = `deletions` (largest - smallest) + 1, bit
-/// c w + s of a layer says that c users can have the sum s. One more user of a kind is a shift by w + step: sums of at
-/// most `deletions` users stay below w, so that no bit gets from one c to another. Shifts by 1, 2, 4, ... users and by
-/// the rest reach every number of users of a kind ("binary splitting" of bounded knapsacks: Kellerer, Pferschy and
-/// Pisinger, *Knapsack Problems*, 2004, section 7.1).
+/// Sums are counted from `deletions` times the smallest statistic. Row c of a layer has bit s where c users can have the
+/// sum s; it is as long as its largest sum asks. One more user of a kind is a shift by its step, from row c to row c + 1.
+/// Shifts by 1, 2, 4, ... users and by the rest reach every number of users of a kind ("binary splitting" of bounded
+/// knapsacks: Kellerer, Pferschy and Pisinger, *Knapsack Problems*, 2004, section 7.1). Of the last kind only row
+/// `deletions` is needed, one shift for each number of its users.
 #[derive(Debug, Clone)]
 pub struct DeletedSums {
     kinds: Vec<Kind>,
     deletions: u64,
-    /// Bits for one number of users.
+    /// Sums are below it; 1 where there is one sum only, and otherwise `deletions` is below 2^16.
     width: u64,
-    /// Words of a layer.
-    words: usize,
 }
 
 impl DeletedSums {
@@ -72,10 +73,7 @@ impl DeletedSums {
         if &layer * (counts.len() + 1) > Natural::from(MAX_REACHABLE_BITS) {
             return Err(too_large(deletions, users, spread));
         }
-        let (Some(width), Some(words)) = (width.to_u64(), layer.to_u64().map(|bits| bits.div_ceil(64)))
-        else {
-            return Err(too_large(deletions, users, spread));
-        };
+        let width = width.to_u64().ok_or_else(|| too_large(deletions, users, spread))?;
         let step = |statistic: &Integer| match deletions {
             0 => 0,                                                    // of any size, since nobody is deleted
             _ => (statistic - &smallest).to_u64().unwrap_or(u64::MAX), // at most the spread, below 2^33
@@ -85,7 +83,6 @@ impl DeletedSums {
             kinds: kinds.map(|(statistic, &count)| Kind { count, step: step(statistic) }).collect(),
             deletions,
             width,
-            words: usize::try_from(words).map_err(|_| too_large(deletions, users, spread))?,
         })
     }
 
@@ -94,23 +91,26 @@ impl DeletedSums {
     /// # Errors
     /// [`Error::Memory`]; [`Error::Canceled`].
     pub fn sums(&self, control: &Control) -> Result<Vec<u64>> {
-        let mut layer = self.nobody()?;
-        for &kind in &self.kinds {
-            self.delete(&mut layer, kind, control)?;
+        let (mut layer, mut row) = (nobody(), vec![1]);
+        if let (Some((last, others)), true) = (self.kinds.split_last(), self.width > 1) {
+            for &kind in others {
+                self.delete(&mut layer, kind, control)?;
+            }
+            row.clear();
+            for part in 0..=last.count.min(self.deletions) {
+                if let Some(before) = row_of(&layer, self.deletions - part) {
+                    or_shifted(&mut row, before, part * last.step, control)?;
+                }
+            }
         }
-        let first = self.deletions * self.width;
-        let skipped = usize::try_from(first / 64).unwrap_or(usize::MAX).min(layer.len());
-        let number = layer[skipped..].iter().map(|word| word.count_ones() as usize).sum();
+        let number = row.iter().map(|word| word.count_ones() as usize).sum();
         let mut sums = limited("r", number, ADVICE)?;
-        for (index, &word) in layer.iter().enumerate().skip(skipped).rev() {
+        for (index, &word) in row.iter().enumerate().rev() {
             let mut rest = word;
             while rest != 0 {
                 let bit = 63 - u64::from(rest.leading_zeros());
                 rest ^= 1 << bit;
-                let place = 64 * index as u64 + bit;
-                if first <= place && place - first < self.width {
-                    sums.push(place - first);
-                }
+                sums.push(64 * index as u64 + bit);
             }
             if index % BLOCK == 0 {
                 control.check()?;
@@ -125,24 +125,30 @@ impl DeletedSums {
     /// # Errors
     /// [`Error::InvalidArgument`] for a sum that does not occur; [`Error::Memory`]; [`Error::Canceled`].
     pub fn parts(&self, sum: u64, control: &Control) -> Result<Vec<u64>> {
-        let entries = self.words.saturating_mul(self.kinds.len() + 1);
-        let mut layers = limited("r", entries, ADVICE)?;
-        let mut layer = self.nobody()?;
-        layers.extend_from_slice(&layer);
-        for &kind in &self.kinds {
-            self.delete(&mut layer, kind, control)?;
-            layers.extend_from_slice(&layer);
-        }
+        let unreached = || Error::invalid("sum", "is not one of those that occur");
         let (mut users, mut rest) = (self.deletions, sum);
-        if !self.reached(&layer, users, rest) {
-            return Err(Error::invalid("sum", "is not one of those that occur"));
+        if self.width == 1 {
+            let mut take = |kind: &Kind| {
+                let part = kind.count.min(users);
+                users -= part;
+                part
+            };
+            return if sum == 0 { Ok(self.kinds.iter().map(&mut take).collect()) } else { Err(unreached()) };
+        }
+        let (mut layer, mut layers) = (nobody(), limited("r", self.kinds.len(), ADVICE)?);
+        for (place, &kind) in self.kinds.iter().enumerate() {
+            layers.push(layer.iter().map(|row| copied("r", row)).collect::<Result<Layer>>()?);
+            if place + 1 < self.kinds.len() {
+                self.delete(&mut layer, kind, control)?;
+            }
         }
         let mut parts = vec![0; self.kinds.len()];
-        for ((kind, part), before) in
-            self.kinds.iter().zip(&mut parts).zip(layers.chunks_exact(self.words)).rev()
-        {
+        for ((kind, part), before) in self.kinds.iter().zip(&mut parts).zip(&layers).rev() {
             // Some number of users of this kind was added, and a sum was there before them.
-            while !self.reached(before, users, rest) && *part < kind.count && users > 0 && rest >= kind.step {
+            while !reached(before, users, rest) {
+                if *part == kind.count || users == 0 || rest < kind.step {
+                    return Err(unreached());
+                }
                 *part += 1;
                 users -= 1;
                 rest -= kind.step;
@@ -152,27 +158,20 @@ impl DeletedSums {
         Ok(parts)
     }
 
-    /// The layer before all kinds: nobody has the sum 0.
-    fn nobody(&self) -> Result<Vec<u64>> {
-        let mut layer = zeros("r", self.words, ADVICE)?;
-        layer[0] = 1;
-        Ok(layer)
-    }
-
-    /// True when so many users can have the sum.
-    fn reached(&self, layer: &[u64], users: u64, sum: u64) -> bool {
-        let place = users * self.width + sum.min(self.width - 1);
-        let word = usize::try_from(place / 64).ok().and_then(|index| layer.get(index));
-        sum < self.width && word.is_some_and(|word| word >> (place % 64) & 1 == 1)
-    }
-
     /// Adds what users of one kind make possible.
-    fn delete(&self, layer: &mut [u64], kind: Kind, control: &Control) -> Result<()> {
-        let (mut rest, mut copies) = (kind.count.min(self.deletions), 1);
+    fn delete(&self, layer: &mut Layer, kind: Kind, control: &Control) -> Result<()> {
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let deletions = whole(self.deletions); // below 2^16
+        let (mut rest, mut copies) = (deletions.min(whole(kind.count)), 1);
         while rest > 0 {
             copies = copies.min(rest);
-            // At most `deletions` copies of steps at most the spread: within the layer.
-            or_shifted(layer, copies * (self.width + kind.step), control)?;
+            let most = deletions.min(layer.len() - 1 + copies);
+            lengthened("r", layer, most + 1)?;
+            // From the upper end down: what is read has not been changed.
+            for users in (copies..=most).rev() {
+                let (before, after) = layer.split_at_mut(users);
+                or_shifted(&mut after[0], &before[users - copies], copies as u64 * kind.step, control)?;
+            }
             rest -= copies;
             copies *= 2;
         }
@@ -180,31 +179,44 @@ impl DeletedSums {
     }
 }
 
-/// Takes the bits together with the same bits so many places higher; what leaves at the upper end is dropped.
-fn or_shifted(layer: &mut [u64], shift: u64, control: &Control) -> Result<()> {
+/// The layer before all kinds: nobody has the sum 0.
+fn nobody() -> Layer {
+    vec![vec![1]]
+}
+
+/// The sums of so many users.
+fn row_of(layer: &Layer, users: u64) -> Option<&Vec<u64>> {
+    usize::try_from(users).ok().and_then(|users| layer.get(users))
+}
+
+/// True when so many users can have the sum.
+fn reached(layer: &Layer, users: u64, sum: u64) -> bool {
+    let index = usize::try_from(sum / 64).unwrap_or(usize::MAX);
+    row_of(layer, users).and_then(|row| row.get(index)).is_some_and(|word| word >> (sum % 64) & 1 == 1)
+}
+
+/// Adds the bits of one row to another, so many places higher.
+fn or_shifted(target: &mut Vec<u64>, source: &[u64], shift: u64, control: &Control) -> Result<()> {
+    control.check()?;
+    let (Some(first), Some(last)) = (source.first(), source.last()) else { return Ok(()) };
     let (whole, bits) = (usize::try_from(shift / 64).unwrap_or(usize::MAX), shift % 64);
-    // (x << 1) << (63 - 0) is 0 where a shift by 64 would not be one.
-    let moved = |word: u64, below: u64| word << bits | below >> 1 >> (63 - bits);
-    // From the upper end down: what is read has not been changed. Blocks are read below where they are written.
-    let mut end = layer.len();
-    while end > whole {
-        control.check()?;
-        let start = (end - whole.clamp(1, BLOCK).min(end - whole)).max(whole);
-        if whole == 0 {
-            let below = if start > 0 { layer[start - 1] } else { 0 };
-            layer[start] |= moved(layer[start], below);
-        } else {
-            let (source, target) = layer.split_at_mut(start);
-            let source = &source[..end - whole];
-            let target = &mut target[..end - start];
-            let skipped = source.len() - target.len();
-            let below = if skipped > 0 { source[skipped - 1] } else { 0 };
-            target[0] |= moved(source[skipped], below);
-            for (word, pair) in target[1..].iter_mut().zip(source[skipped..].windows(2)) {
-                *word |= moved(pair[1], pair[0]);
-            }
+    let end = whole + source.len();
+    if target.len() <= end {
+        lengthened("r", target, end + 1)?;
+    }
+    // (x >> 1) >> (63 - 0) is 0 where a shift by 64 would not be one.
+    let carried = |below: u64| below >> 1 >> (63 - bits);
+    target[whole] |= first << bits;
+    for start in (1..source.len()).step_by(BLOCK) {
+        let pairs = source[start - 1..source.len().min(start + BLOCK)].windows(2);
+        for (word, pair) in target[whole + start..].iter_mut().zip(pairs) {
+            *word |= pair[1] << bits | carried(pair[0]);
         }
-        end = start;
+        control.check()?;
+    }
+    target[end] |= carried(*last);
+    while target.last() == Some(&0) {
+        target.pop();
     }
     Ok(())
 }

@@ -1,15 +1,23 @@
 //! Patterns of whole texts: a small part of regular expressions, in time linear in the text.
 //!
 //! A pattern is public and texts are private, so that all that can be refused is refused when a pattern is read. It is
-//! read here, character by character, and written out for the `regex` crate, which follows all states at once and never
-//! goes back. That crate's own grammar is larger and means other things: in a set `[`, `&&`, `--` and `~~`, and `\<`
+//! read here, character by character, and written out for the crate `regex-automata`, whose lazy automaton is followed here
+//! byte by byte, all states at once and never back. That crate's own grammar is larger and means other things: in a set `[`, `&&`, `--` and `~~`, and `\<`
 //! outside. So what is written has no names of sets and no signs: every set is written as the ranges of its characters.
 //!
 //! Characters are the code points of Python's texts, lone surrogates among them. Texts come as UTF-8 in which a
 //! surrogate is the three bytes that its number would have, `ED A0 80` to `ED BF BF`. No other character has them.
 
 use crate::control::Control;
-use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::{
+    Anchored, MatchKind,
+    hybrid::{
+        LazyStateID,
+        dfa::{Cache, DFA},
+    },
+    nfa::thompson,
+    util::{start, syntax},
+};
 use std::fmt::Write;
 
 /// The most characters that a pattern has, with repetitions written out.
@@ -22,7 +30,7 @@ const MOST_READ: usize = 10 * MOST_STATES;
 const DEEPEST: usize = 50;
 
 /// The most bytes of an automaton: patterns that need more are refused.
-const MOST_BYTES: usize = 1 << 26;
+const MOST_BYTES: usize = 1 << 25;
 
 /// The most bytes that a thread keeps of what it has seen of an automaton. What has no room is computed again.
 const CACHE_BYTES: usize = 1 << 23;
@@ -30,8 +38,8 @@ const CACHE_BYTES: usize = 1 << 23;
 /// Levels in what is written out: a bracket is at most four.
 const NEST_LIMIT: u32 = 400;
 
-/// Bytes of texts between two looks at the control.
-const CHECK_EVERY: usize = 1 << 16;
+/// Bytes of texts between two looks at the control. A byte takes a tenth of a millisecond at most.
+const CHECK_EVERY: usize = 1 << 10;
 
 /// Code points from one to another, both among them.
 type Range = (u32, u32);
@@ -47,7 +55,7 @@ type Read<T> = Result<T, String>;
 
 /// A public pattern that whole texts are compared with.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern(DFA);
 
 impl Pattern {
     /// A pattern by its code points.
@@ -58,16 +66,22 @@ impl Pattern {
     /// # Errors
     /// In words, after how many characters, for everything else, and for what is too large.
     pub fn new(pattern: &[u32]) -> Result<Self, String> {
-        let mut reader = Reader { pattern, at: 0, depth: 0, states: 0, read: 0, out: r"\A(?:".into() };
+        let mut reader = Reader { pattern, at: 0, depth: 0, states: 0, read: 0, out: "(?:".into() };
         reader.alternatives()?;
         if reader.ahead(0).is_some() {
             return Err(reader.error("a bracket is closed that was not opened"));
         }
-        RegexBuilder::new(&(reader.out.clone() + r")\z"))
-            .size_limit(MOST_BYTES)
-            .dfa_size_limit(CACHE_BYTES)
-            .nest_limit(NEST_LIMIT)
-            .build()
+        // All ways to read a text are followed to its end, and nothing is given up: where the cache has no room, it is emptied.
+        DFA::builder()
+            .configure(
+                DFA::config()
+                    .match_kind(MatchKind::All)
+                    .cache_capacity(CACHE_BYTES)
+                    .skip_cache_capacity_check(true),
+            )
+            .syntax(syntax::Config::new().utf8(false).nest_limit(NEST_LIMIT))
+            .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(MOST_BYTES)))
+            .build(&(reader.out.clone() + ")"))
             .map(Self)
             .map_err(|_| {
                 let room = MOST_BYTES >> 20;
@@ -81,6 +95,7 @@ impl Pattern {
     /// [`crate::Error::Canceled`].
     pub fn matches<T: AsRef<[u8]>>(&self, texts: &[T], control: &Control) -> crate::Result<Vec<bool>> {
         let mut work = 0;
+        let mut cache = self.0.create_cache();
         let mut found = crate::memory::room("texts", texts.len())?;
         for text in texts.iter().map(AsRef::as_ref) {
             work += 1 + text.len();
@@ -88,10 +103,30 @@ impl Pattern {
                 control.check()?;
                 work = 0;
             }
-            found.push(self.0.is_match(text));
+            found.push(self.matches_one(&mut cache, text, control)?);
         }
         Ok(found)
     }
+
+    fn matches_one(&self, cache: &mut Cache, text: &[u8], control: &Control) -> crate::Result<bool> {
+        let start = start::Config::new().anchored(Anchored::Yes);
+        let mut state = known(self.0.start_state(cache, &start))?;
+        for part in text.chunks(CHECK_EVERY) {
+            for &byte in part {
+                state = known(self.0.next_state(cache, state, byte))?;
+                if state.is_dead() {
+                    return Ok(false);
+                }
+            }
+            control.check()?;
+        }
+        Ok(known(self.0.next_eoi_state(cache, state))?.is_match())
+    }
+}
+
+/// A state; automata as they are made here have them all.
+fn known<E>(state: Result<LazyStateID, E>) -> crate::Result<LazyStateID> {
+    state.map_err(|_| crate::Error::too_large("pattern: its automaton has a state that does not fit"))
 }
 
 /// A member of a set: a character, which a range can begin or end with, or a set.
@@ -109,7 +144,7 @@ struct Reader<'a> {
     states: usize,
     /// Parts so far, with repetitions written out.
     read: usize,
-    /// The same for the `regex` crate.
+    /// The same for the crate.
     out: String,
 }
 

@@ -72,7 +72,7 @@ fn the_least_multiplier_is_the_inverse() {
         {
             let delta = rational(numerator, denominator);
             let found = made.least_multiplier(&number(numerator), &number(denominator), &Control::new());
-            let found = fraction(found.expect("valid").expect("finite"));
+            let found = fraction(found.expect("valid"));
             let group = [(top, bottom, count)];
             assert!(brute(&group, &found) <= delta);
             if found.is_one() {
@@ -86,7 +86,7 @@ fn the_least_multiplier_is_the_inverse() {
     }
     // At delta = 0 it is E^k.
     let found = responses(3, 2, 5).least_multiplier(&number(0), &number(1), &Control::new());
-    assert_eq!(fraction(found.expect("valid").expect("finite")), rational(243, 32));
+    assert_eq!(fraction(found.expect("valid")), rational(243, 32));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn rounded_ones_are_barely_above() {
     for denominator in [3, 1000, 1_000_000_000] {
         let at = |of: &Responses| {
             let found = of.least_multiplier(&number(1), &number(denominator), &Control::new());
-            fraction(found.expect("valid").expect("finite"))
+            fraction(found.expect("valid"))
         };
         let (low, high) = (at(&exact), at(&rounded));
         assert!(low <= high && high <= &low + &slack, "delta = 1/{denominator}");
@@ -245,8 +245,16 @@ fn what_is_refused() {
 #[test]
 fn places_grow_with_the_length_and_end() {
     assert_eq!(more_places(&number(3), &number(1), 100), (150.0 * 3_f64.ln()).ceil() as u64);
-    assert_eq!(more_places(&number(3), &number(1), 100_000), MOST_PLACES);
+    assert_eq!(more_places(&number(3), &number(1), 100_000_000_000), MOST_BITS);
     let long = BigUint::one() << 3000_u32;
     assert!((logarithm(&long) / (3000.0 * std::f64::consts::LN_2) - 1.0).abs() < 1e-12);
     assert_eq!(more_places(&(&long * 3_u32), &long, 10), 17);
+}
+
+#[test]
+fn what_cannot_be_told_from_zero_is_refused() {
+    // 2^-k is below the last place that there is room for.
+    let long = responses(2, 1, 60_000);
+    let found = long.least_multiplier(&number(1), &number(1_000_000), &Control::new());
+    assert!(found.is_err_and(|error| error.to_string().contains("too many terms")));
 }
