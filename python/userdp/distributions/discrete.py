@@ -217,13 +217,13 @@ class SymbolDistribution(DistributionEstimator):
     released: ClassVar[tuple[str, ...]] = ("probabilities_",)
 
     n_symbols: int | None = fields.count(
-        None,
+        default=None,
         least=2,
         most=LARGEST_M,
         doc="k >= 2, public: the symbols are 0, ..., k - 1. All else, missing values too, counts as the symbol 0.",
     )
     symbols: Sequence[Any] | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(read_names),
         kind="sequence of texts, bytes, bools or numbers, optional",
         doc="""
@@ -234,7 +234,7 @@ class SymbolDistribution(DistributionEstimator):
         """,
     )
     max_candidates: int = fields.count(
-        4096,
+        default=4096,
         least=2,
         most=2**14,
         doc="Larger covers are refused; 16,384 at most. Work grows as its square times the number of users.",
@@ -332,8 +332,8 @@ class DiscreteDistribution(SymbolDistribution):
     """
 
     method: str = fields.choice(
-        "auto",
         DISCRETE_METHODS,
+        default="auto",
         doc="""
         "joint" selects from a cover of all distributions, with C(N + k - 1, k - 1) members, N = 2.5 k / alpha rounded
         up. "coarse-to-fine" refines the selection in rounds at half the accuracy each. "symbols" selects the
@@ -399,8 +399,8 @@ class ProductDistribution(SymbolDistribution):
 
     n_columns: int = fields.count(doc="d >= 1, public.")
     method: str = fields.choice(
-        "auto",
         ("auto", "joint", "coordinate"),
+        default="auto",
         doc="""
         "joint" selects from the products of covers of the coordinates, C(N + k - 1, k - 1)**d members with
         N = 2.5 k d / alpha rounded up. "coordinate" learns each coordinate at alpha / d with epsilon / d, by the method

@@ -190,9 +190,9 @@ class GaussianMean(DistributionEstimator):
         privacy.
         """
     )
-    n_columns: int = fields.count(1, most=2**12, doc="d, the dimension, public; at most 4096.")
+    n_columns: int = fields.count(default=1, most=2**12, doc="d, the dimension, public; at most 4096.")
     covariance: npt.ArrayLike | None = fields.parameter(
-        None,
+        default=None,
         kind="array-like with shape (d, d), optional",
         doc="The known covariance, public, symmetric and positive definite; the identity by default.",
     )
@@ -317,7 +317,7 @@ class GaussianDistribution(DistributionEstimator):
         public numbers for this. Without bounds nothing can be learned with pure privacy.
         """,
     )
-    n_columns: int = fields.count(1, most=2**10, doc="d, the dimension, public; at most 1024.")
+    n_columns: int = fields.count(default=1, most=2**10, doc="d, the dimension, public; at most 1024.")
 
     def _columns(self) -> int:
         return int(self.n_columns)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
@@ -41,13 +41,38 @@ from userdp.users.containers import (
 )
 from userdp.users.table import LARGEST_M, Users, UserTable, encode_users
 
+Self = TypeVar("Self", bound="UserLevelEstimator")
+Reader = TypeVar("Reader", bound="UserLevelMechanism")
+Base = TypeVar("Base", bound="BaseEstimator")
+Floats = npt.NDArray[np.float64]
+
 if TYPE_CHECKING:
     from userdp import _core
     from userdp.accounting.cost import PrivacyCost
 
-Self = TypeVar("Self", bound="UserLevelEstimator")
-Reader = TypeVar("Reader", bound="UserLevelMechanism")
-Floats = npt.NDArray[np.float64]
+    # scikit-learn says no types. A base of no type would accept every argument of every constructor.
+    class BaseEstimator:
+        """What type checkers know of scikit-learn's estimators."""
+
+        def __getattr__(self, name: str) -> Any: ...  # what a fit leaves
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self: Base, **params: Any) -> Base: ...
+        def get_metadata_routing(self) -> Any: ...
+        def set_fit_request(self: Base, **requests: Any) -> Base: ...
+        def __sklearn_clone__(self: Base) -> Base: ...
+        def __sklearn_tags__(self) -> Any: ...
+
+    class ClassifierMixin(BaseEstimator):
+        """Those that predict classes."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+    class RegressorMixin(BaseEstimator):
+        """Those that predict numbers."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 MOST_COLUMNS = 2**27
 
@@ -59,7 +84,7 @@ def _enrolled(value: Any, name: str) -> None:
 
 
 @estimator
-class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
+class UserLevelMechanism(BaseEstimator):
     """What reads users' rows and draws once from them, private for users: all the rows that share a user id.
 
     A subclass makes a promise from its parameters and two public numbers (`_plan`), and says what it reads (`_read_X`,
@@ -83,45 +108,45 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
 
     epsilon: Epsilon = fields.epsilon()
     m: int | None = fields.count(
-        None,
+        default=None,
         most=LARGEST_M,
         doc="The most rows of a user that count, the first m; public, and needed with `groups`. Where all rows of a"
         "\nuser count, as for means and descents, how many are expected.",
     )
     n_features: int | None = fields.count(
-        None,
+        default=None,
         doc="The public number of columns of X. Needed where X is a list of rows, whose lengths are private; all else"
         "\nmust have as many.",
     )
     on_invalid: str = fields.choice(
-        "clamp",
         ("clamp", "raise"),
+        default="clamp",
         doc='What to do about values that are no numbers, and labels outside the public ones: "clamp" takes a public'
         "\ndefault for a value, and leaves out rows that have no such label or no target."
         '\n"raise" raises errors, which is not private.',
     )
     require_groups: bool = fields.flag(
-        True, doc="True refuses to fit without user ids. False then protects single rows."
+        default=True, doc="True refuses to fit without user ids. False then protects single rows."
     )
     enrolled: Iterable[Any] | None = fields.parameter(
-        None,
+        default=None,
         check=_enrolled,
         kind="sequence, optional",
         doc="The public list of all users, those without rows included, who count in the number of users. By default"
         "\nthose who have rows.",
     )
     exact_ids: bool = fields.flag(
-        False,
+        default=False,
         doc="True promises that the column of user ids was read as integers or texts. Otherwise whole numbers beyond"
         "\n2**53 are one person where doubles cannot tell them apart, but in columns of Arrow and polars.",
     )
     written_ids: bool = fields.flag(
-        False,
+        default=False,
         doc="True promises that the column of user ids was read as texts, each of which is then itself. Otherwise 5,"
         '\n"5" and "05" are one person.',
     )
     random_state: int | None = fields.parameter(
-        None,
+        default=None,
         kind="None or int",
         doc="None draws from the operating system's generator. An integer is for tests: it warns, and voids privacy.",
     )
@@ -424,7 +449,7 @@ class UserLevelEstimator(UserLevelMechanism):
 
 
 @estimator
-class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[misc]
+class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):
     """A binary classifier whose fit is private for users."""
 
     needs_labels: ClassVar[bool] = True
@@ -577,7 +602,7 @@ class TargetEstimator(UserLevelEstimator):
 
 
 @estimator
-class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
+class UserLevelRegressor(RegressorMixin, TargetEstimator):
     """A regressor whose fit is private for users."""
 
     def __sklearn_tags__(self) -> Any:
@@ -592,7 +617,7 @@ class PointReader(UserLevelMechanism):
     """An estimator that reads whole numbers up to a public largest one."""
 
     exact_integers: bool = fields.flag(
-        False,
+        default=False,
         doc="True promises that the type of X is public, and so reads NumPy's integers beyond 2**53 exactly. Otherwise"
         "\nthey are read as doubles, which pandas and NumPy make of them as soon as one value is missing. Columns of"
         "\nArrow and polars are read exactly anyway.",

@@ -83,8 +83,8 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     _vote_name: ClassVar[str] = "concept_"
 
     model: str = fields.choice(
-        "central-approx",
         MODELS,
+        default="central-approx",
         doc="""
         Who is trusted with the votes.
 
@@ -99,7 +99,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         """,
     )
     gamma: float | None = fields.positive_number(
-        None,
+        default=None,
         doc="""
         How much errors count in a vote, > 0: a user votes for h with probability proportional to exp(-gamma err(h)),
         err(h) the share of mistakes among the user's own examples. Larger values make votes more accurate and users
@@ -108,15 +108,19 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         """,
     )
     stable_learner: StableLearner | None = fields.parameter(
-        None,
+        default=None,
         kind="StableLearner, optional",
         doc="""
         What users run instead, such as `userdp.stability.ListStabilityLearner`. It votes for hypotheses by their index
         in the class (or representation); every other vote counts as one for the public default.
         """,
     )
-    alpha: float = fields.open_unit(0.1, doc="The error that is aimed at, in (0, 1): only for the default of `gamma`.")
-    beta: float = fields.open_unit(0.1, doc="The probability of failure, in (0, 1): only for the default of `gamma`.")
+    alpha: float = fields.open_unit(
+        default=0.1, doc="The error that is aimed at, in (0, 1): only for the default of `gamma`."
+    )
+    beta: float = fields.open_unit(
+        default=0.1, doc="The probability of failure, in (0, 1): only for the default of `gamma`."
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -53,7 +53,7 @@ class ConceptClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         """,
     )
     representation: ConceptClass | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(_concepts),
         kind="ConceptClass, optional",
         doc="""
@@ -61,7 +61,7 @@ class ConceptClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         It can as well be given as `concepts`.
         """,
     )
-    alpha: float = fields.open_unit(0.1, doc="The error that is aimed at, in (0, 1).")
+    alpha: float = fields.open_unit(default=0.1, doc="The error that is aimed at, in (0, 1).")
 
     _fitted_doc = FITTED_DOC | UserLevelClassifier._fitted_doc
 
@@ -145,13 +145,13 @@ class RealizablePACClassifier(ConceptClassifier):
     """
 
     alpha: float = fields.open_unit(
-        0.1,
+        default=0.1,
         doc="""
         The error that is aimed at, in (0, 1): only the first floor(1 / alpha) rows of a user count, because with more a
         hypothesis of error alpha errs on almost everybody.
         """,
     )
-    beta: float = fields.open_unit(0.1, doc="The probability of failure in `users_needed`, in (0, 1).")
+    beta: float = fields.open_unit(default=0.1, doc="The probability of failure in `users_needed`, in (0, 1).")
 
     def users_needed(self) -> int:
         """How many users suffice, by the theorem with explicit constants. Public.
@@ -264,8 +264,8 @@ class AgnosticPACClassifier(ConceptClassifier):
     """
 
     method: str = fields.choice(
-        "score",
         METHODS,
+        default="score",
         doc="""
         How hypotheses are compared.
 
@@ -278,10 +278,11 @@ class AgnosticPACClassifier(ConceptClassifier):
         """,
     )
     alpha: float = fields.open_unit(
-        0.1, doc='The error in excess of the least that is aimed at, in (0, 1). "score" does not need it.'
+        default=0.1, doc='The error in excess of the least that is aimed at, in (0, 1). "score" does not need it.'
     )
     tau: int | None = fields.count(
-        None, doc='For "pairwise": the clipping bound, >= 1. By default a function of alpha and m, see the notes.'
+        default=None,
+        doc='For "pairwise": the clipping bound, >= 1. By default a function of alpha and m, see the notes.',
     )
 
     def _check_parameters(self) -> None:

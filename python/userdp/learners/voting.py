@@ -146,10 +146,10 @@ class VotingClassifier(UserLevelClassifier):
 
     _vote_name: ClassVar[str]
 
-    delta: Delta = fields.delta(0, doc='In (0, 1) for model="central-approx" and "shuffle"; 0 for the others.')
-    model: str = fields.choice("central-approx", MODELS, doc="Who is trusted with the votes.")
+    delta: Delta = fields.delta(default=0, doc='In (0, 1) for model="central-approx" and "shuffle"; 0 for the others.')
+    model: str = fields.choice(MODELS, default="central-approx", doc="Who is trusted with the votes.")
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(lambda value, name: PublicSeed(value)),
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="""

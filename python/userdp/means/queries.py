@@ -294,22 +294,22 @@ class WinsorizedQueries(UserLevelMechanism):
     released: ClassVar[tuple[str, ...]] = ("answers",)
 
     delta: Delta = fields.delta(
-        0, doc="In [0, 1); 0 for pure differential privacy, whose noise grows with K and not with its root."
+        default=0, doc="In [0, 1); 0 for pure differential privacy, whose noise grows with K and not with its root."
     )
-    n_queries: int = fields.count(1, doc="K >= 1.")
-    dimension: int = fields.count(1, doc="d >= 1, the length of all answers.")
+    n_queries: int = fields.count(default=1, doc="K >= 1.")
+    dimension: int = fields.count(default=1, doc="d >= 1, the length of all answers.")
     max_norm: float = fields.positive_number(
         doc="Vectors that are longer in L2 are scaled to this norm, by the method. Public."
     )
     user_std: float | None = fields.positive_number(
-        None,
+        default=None,
         doc="A promise, for all questions: the root mean square L2 distance of users' vectors from their mean is at"
         " most this. Users who are farther away may be clipped. By default nobody is clipped within max_norm.",
     )
-    method: str = fields.choice("auto", METHODS, doc="As in `WinsorizedMean`, the same for all answers.")
-    beta: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the answers.")
+    method: str = fields.choice(METHODS, default="auto", doc="As in `WinsorizedMean`, the same for all answers.")
+    beta: float = fields.open_unit(default=0.01, doc="How likely a range may be missed, in any of the answers.")
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
-        None,
+        default=None,
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="For public rotations; None draws a fresh one in `open`.",
     )

@@ -285,7 +285,7 @@ class ClippedGradientDescent(Descent):
 
     delta: Delta = fields.delta(doc="In (0, 1).")
     clip: float | str = fields.parameter(
-        "range",
+        default="range",
         check=_clip,
         kind='float, "range" or "small"',
         doc="""
@@ -296,7 +296,7 @@ class ClippedGradientDescent(Descent):
         """,
     )
     n_iterations: int | None = fields.parameter(
-        None,
+        default=None,
         check=optional_rounds,
         kind="int, optional",
         doc="""
@@ -306,7 +306,7 @@ class ClippedGradientDescent(Descent):
         """,
     )
     step_size: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -315,14 +315,14 @@ class ClippedGradientDescent(Descent):
         """,
     )
     batch_users: int | None = fields.count(
-        None,
+        default=None,
         doc="""
         In every round so many users are drawn without replacement, by exact samplers; all by default, and that is
         better unless time is short.
         """,
     )
     average: str = fields.choice(
-        "tail", AVERAGES, doc="Which points after steps are averaged: the last half, all, or the last."
+        AVERAGES, default="tail", doc="Which points after steps are averaged: the last half, all, or the last."
     )
     regularization: float = regularization_parameter(
         """

@@ -100,7 +100,7 @@ class FiniteMinimizer(UserLevelEstimator):
         doc="(low, high): losses are clamped to these public numbers.",
     )
     concentration: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -109,15 +109,15 @@ class FiniteMinimizer(UserLevelEstimator):
         """,
     )
     method: str = fields.choice(
-        "auto",
         METHODS,
+        default="auto",
         doc="How a mean is measured, as in `userdp.means.WinsorizedMean`, with pure differential privacy.",
     )
     alpha: float = fields.open_unit(
-        0.1, doc="The failure probability that stopping_probability and the search for ranges are planned for."
+        default=0.1, doc="The failure probability that stopping_probability and the search for ranges are planned for."
     )
     stopping_probability: float | Fraction | str | None = fields.parameter(
-        None,
+        default=None,
         kind="float, int, Fraction or decimal string, optional",
         doc="""
         gamma, in (0, 1]. By default alpha / (5 K) for K candidates, so that 5 K / alpha measurements are expected and
@@ -125,17 +125,17 @@ class FiniteMinimizer(UserLevelEstimator):
         """,
     )
     most_runs: int | None = fields.count(
-        None, doc="The number of measurements is drawn given that it is at most this. It costs no privacy."
+        default=None, doc="The number of measurements is drawn given that it is at most this. It costs no privacy."
     )
     hide_time: bool = fields.flag(
-        False,
+        default=False,
         doc="""
         True makes all of `most_runs` measurements and ignores those after the last that counts. **Otherwise the time
         of fit tells how many there were**, which is secret.
         """,
     )
     grid_resolution: int | None = fields.parameter(
-        None,
+        default=None,
         check=fields.power_of_two,
         kind="int, optional",
         doc="Steps of the public grid of a measurement, a power of two.",

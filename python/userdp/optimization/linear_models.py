@@ -127,15 +127,15 @@ class LinearModel(PublicRandomEstimator):
     with_iterations: ClassVar[tuple[str, ...]] = ("clipped", "winsorized")
     """Solvers that take `n_iterations`."""
 
-    delta: Delta = fields.delta("1/1000000", doc="In (0, 1).")
+    delta: Delta = fields.delta(default="1/1000000", doc="In (0, 1).")
     max_feature_norm: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="Rows that are longer in L2 are scaled to this norm. Public. Either this or `feature_bounds`.",
     )
     feature_bounds: Bounds | None = fields.parameter(
-        None,
+        default=None,
         check=check_column_bounds,
         kind=f"{KIND}, optional",
         doc="""
@@ -145,7 +145,7 @@ class LinearModel(PublicRandomEstimator):
         """,
     )
     radius: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -154,9 +154,9 @@ class LinearModel(PublicRandomEstimator):
         bound in these units.
         """,
     )
-    solver: str = fields.choice("auto", ["auto", *DESCENTS], doc="How coefficients are found.")
+    solver: str = fields.choice(["auto", *DESCENTS], default="auto", doc="How coefficients are found.")
     n_iterations: int | None = fields.parameter(
-        None,
+        default=None,
         check=optional_rounds,
         kind="int, optional",
         doc="The number of steps, for solvers that take some; by default their own.",
@@ -168,7 +168,7 @@ class LinearModel(PublicRandomEstimator):
         the centers that were found.
         """
     )
-    fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
+    fit_intercept: bool = fields.flag(default=True, doc="Whether there is an intercept.")
 
     def _uses_m(self) -> bool:
         return self.solver == "phased"
@@ -276,8 +276,7 @@ class LinearModel(PublicRandomEstimator):
         shift = theta[n_features] if self.fit_intercept else 0.0
         return coefficients, float(shift - coefficients @ middle)
 
-    def _linear(self, X: Any, coefficients: Floats, intercept: float) -> Floats:
-        rows = self._numbers(X)
+    def _linear(self, rows: Floats, coefficients: Floats, intercept: float) -> Floats:
         middle, unit = self._units(rows.shape[1])
         with np.errstate(all="ignore"):
             return (rows * unit + middle) @ coefficients + intercept
@@ -353,8 +352,8 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     """
 
     solver: str = fields.choice(
-        "auto",
         ["auto", "preconditioned", *DESCENTS],
+        default="auto",
         doc="""
         "auto" is "preconditioned": shares of classes, then centers, scales and second moments of features, from half of
         the budget, then steps in whitened units from a constant model. "clipped", "winsorized" and "phased" are the
@@ -363,8 +362,8 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         """,
     )
     clip: str = fields.choice(
-        "tested",
         ["tested", "never"],
+        default="tested",
         doc="""
         For the default solver and users of several rows: whether users' gradients are clipped where a released test
         finds that next to nobody is longer, which saves noise. Rows far out in a feature count less in any case.
@@ -437,18 +436,18 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     def decision_function(self, X: npt.ArrayLike) -> Floats:
         """The logarithm of the odds of the second of `classes_`, for every row: ndarray with shape (rows,)."""
         check_is_fitted(self)
-        return self._linear(X, self.coef_[0], float(self.intercept_[0]))
+        return self._odds(self._numbers(X))
+
+    def _odds(self, rows: Floats) -> Floats:
+        return self._linear(rows, self.coef_[0], float(self.intercept_[0]))
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """The probabilities of the two `classes_`, for every row: ndarray with shape (rows, 2)."""
         odds = self.decision_function(X)
         return np.column_stack([np.exp(-np.logaddexp(0.0, sign * odds)) for sign in (1, -1)])
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The more probable class of every row: ndarray with shape (rows,)."""
-        second = self.decision_function(X) > 0
-        predicted: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
-        return predicted
+    def _predicts_second(self, rows: Floats) -> npt.NDArray[np.bool_]:
+        return self._odds(rows) > 0
 
 
 @estimator
@@ -521,8 +520,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     """
 
     solver: str = fields.choice(
-        "auto",
         ["auto", "moments", *DESCENTS],
+        default="auto",
         doc="""
         "auto" is "moments": centers and scales of all columns, then their second moments with noise, and ridge
         regression, with a ridge where noise is large. "clipped", "winsorized" and "phased" are the descents
@@ -531,8 +530,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         """,
     )
     clip: str = fields.choice(
-        "tested",
         ["tested", "never"],
+        default="tested",
         doc="""
         For the default solver. "tested" cuts users' products of features and targets where a released test allows it;
         "never" takes noise for the whole range of targets.
@@ -644,4 +643,4 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     def predict(self, X: npt.ArrayLike) -> Floats:
         """The expected target of every row: ndarray with shape (rows,)."""
         check_is_fitted(self)
-        return self._linear(X, self.coef_, self.intercept_)
+        return self._linear(self._numbers(X), self.coef_, self.intercept_)

@@ -376,15 +376,15 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
     """What descents share whose gradients are private means of users' gradients."""
 
     method: str = fields.choice(
-        "auto",
         (*METHODS, "tracking"),
+        default="auto",
         doc="""
         How a mean gradient is estimated: as in `userdp.means.WinsorizedMean`, or, "tracking", by clipping to a
         ball around the gradient that was released before, which pays when there are many records of each user.
         """,
     )
     concentration: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -394,27 +394,27 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
         """,
     )
     sub_gaussian: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="sigma: gradients of one record are sigma-sub-Gaussian. By default G / sqrt(d). Public.",
     )
-    gamma: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the steps.")
+    gamma: float = fields.open_unit(default=0.01, doc="How likely a range may be missed, in any of the steps.")
     kappa: float = fields.parameter(
-        1.05,
+        default=1.05,
         check=lambda value, name: length(value, name),
         kind="float",
         doc='For "tracking": the radius over what is expected.',
     )
     n_iterations: int | None = fields.parameter(
-        None,
+        default=None,
         check=optional_rounds,
         kind="int, optional",
         doc="How many steps are taken; by default a public number for which a bound on the error is least.",
     )
     start: npt.ArrayLike | None = start_parameter()
     grid_resolution: int | None = fields.parameter(
-        None,
+        default=None,
         check=_power_of_two,
         kind="int, optional",
         doc="Steps of the public grid in a clipping radius, a power of two up to 2**28.",
@@ -470,13 +470,15 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
     (True, True)
     """
 
-    delta: Delta = fields.delta(0, doc="In [0, 1). With 0 each step spends epsilon / T; a positive one is far better.")
-    variant: str = fields.choice("convex", VARIANTS, doc="The schedule, and what is proved of it; see Notes.")
+    delta: Delta = fields.delta(
+        default=0, doc="In [0, 1). With 0 each step spends epsilon / T; a positive one is far better."
+    )
+    variant: str = fields.choice(VARIANTS, default="convex", doc="The schedule, and what is proved of it; see Notes.")
     strong_convexity: float | None = fields.parameter(
-        None, check=optional_length, kind="float, optional", doc="mu > 0; by default `regularization`."
+        default=None, check=optional_length, kind="float, optional", doc="mu > 0; by default `regularization`."
     )
     gap: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc='For "nonconvex": how far the loss at the start may be above its least value.',
