@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -306,6 +306,24 @@ def capped_binomial(total: int, size: int, limit: int) -> int:
         if result > limit:
             break
     return result
+
+
+def least(
+    holds: Callable[[int], bool], low: int, high: int, most: float | None = None, refusal: Exception | None = None
+) -> int:
+    """The least integer above `low` at which a predicate holds that, once true, stays true.
+
+    It holds at `high` for sure; or, where `most` is given, `high` is doubled until it does, and more is refused.
+    """
+    if most is not None:
+        while high <= most and not holds(high):
+            low, high = high, 2 * high
+        if high > most:
+            raise refusal or ValueError(f"there is no such integer up to {most}")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def nearest_float(x: Fraction) -> float:

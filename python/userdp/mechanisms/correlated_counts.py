@@ -21,6 +21,7 @@ from userdp.exact.numbers import (
     Epsilon,
     check_count,
     is_integer,
+    least,
     open_unit_fraction,
     parse_positive,
     short_repr,
@@ -267,13 +268,7 @@ class CorrelatedCounts(Mechanism):
             # Ties are rounded to even, so they count as beyond; noise is symmetric.
             return float(2 * tail(np.ceil(q * (error + 0.5)) - p * users) @ masses)
 
-        low, high = -1, 1
-        while beyond(high) > failure:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if beyond(middle) > failure else (low, middle)
-        return high
+        return least(lambda error: beyond(error) <= failure, -1, 1, math.inf)
 
     def sample(
         self,

@@ -25,6 +25,7 @@ from userdp.exact.numbers import (
     check_count,
     check_neighbors,
     is_integer,
+    least,
     parse_delta,
     parse_positive,
     short_repr,
@@ -315,15 +316,8 @@ def _least(holds: Callable[[int], bool], first: int) -> int:
     """The least of first, first + 2, ... at which a monotone predicate holds."""
     if holds(first):
         return first
-    low, high = 0, 1
-    while not holds(first + 2 * high):
-        low, high = high, 2 * high
-        if high > MOST_USERS // 4:
-            raise BudgetError(f"more than {MOST_USERS // 2:.3g} users are needed; plan for more agreement or epsilon")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(first + 2 * middle) else (middle, high)
-    return first + 2 * high
+    refusal = BudgetError(f"more than {MOST_USERS // 2:.3g} users are needed; plan for more agreement or epsilon")
+    return first + 2 * least(lambda pairs: holds(first + 2 * pairs), 0, 1, MOST_USERS // 4, refusal)
 
 
 LEAST_FAILURE = 1e-10

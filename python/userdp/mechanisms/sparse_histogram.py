@@ -22,6 +22,7 @@ from userdp.exact.numbers import (
     check_count,
     check_neighbors,
     is_integer,
+    least,
     nonzero_level,
     open_unit_fraction,
     parse_delta,
@@ -350,15 +351,8 @@ class SparseHistogram(KeyMechanism):
         def shown(users: int) -> Fraction:
             return self._shown.probability_bounds(self._clamped(users))[0]
 
-        low, high = 0, self.threshold
-        while shown(high) < wanted:
-            low, high = high, 2 * high
-            if high > LARGEST_COUNT:
-                raise ValueError(f"probability={short_repr(probability)} is too near to 1: no count has it")
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if shown(middle) >= wanted else (middle, high)
-        return high
+        refusal = ValueError(f"probability={short_repr(probability)} is too near to 1: no count has it")
+        return least(lambda users: shown(users) >= wanted, 0, self.threshold, LARGEST_COUNT, refusal)
 
     def interval(self, count: int, level: Number = "0.95") -> tuple[int, int]:
         """The numbers of users for which a shown count is not unlikely, given that it is shown.
@@ -398,20 +392,10 @@ class SparseHistogram(KeyMechanism):
             _, whole = self._shown.probability_bounds(self._clamped(users))
             return 1 - tail_bounds(self._noise, shown + 1 - self._clamped(users))[0] / whole if whole else Fraction(1)
 
-        low, high = 0, shown  # P[Z >= 0] is above 1/2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if above(middle) > side else (middle, high)
-        least, step = high, 1
+        low = least(lambda users: above(users) > side, 0, shown)  # P[Z >= 0] is above 1/2
         if self._rate is not None and below(LARGEST_COUNT) > side:
-            return least, max(shown, LARGEST_COUNT)  # more users count as so many
-        while below(shown + step) > side:
-            step *= 2
-        low, high = shown, shown + step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if below(middle) > side else (low, middle)
-        return least, low
+            return low, max(shown, LARGEST_COUNT)  # more users count as so many
+        return low, shown + least(lambda more: below(shown + more) <= side, 0, 1, math.inf) - 1
 
     def pmf(
         self,
