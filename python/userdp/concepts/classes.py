@@ -153,8 +153,7 @@ def column_of(X: npt.NDArray[Any], feature: int) -> npt.NDArray[Any]:
     """Return one column of a table; refused by its shape alone."""
     if X.ndim != 2 or X.shape[1] <= feature:
         raise ValueError(f"X must have a column {feature}; got the shape {X.shape}")
-    column: npt.NDArray[Any] = X[:, feature]
-    return column
+    return X[:, feature]
 
 
 MAX_PARITY_BITS = 22
@@ -256,8 +255,7 @@ class FiniteClass(DomainClass):
         return len(self.matrix)
 
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
-        predictions: Bits = self.matrix[hypotheses, points]
-        return predictions
+        return self.matrix[hypotheses, points]
 
     def describe(self, index: int) -> str:
         """The points that it says True about."""
@@ -381,8 +379,7 @@ class PointFunctions(_SizedDomainClass):
         return 1
 
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
-        equal: Bits = points == hypotheses
-        return equal
+        return points == hypotheses
 
     def describe(self, index: int) -> str:
         """``x = v``, or ``never``."""
@@ -434,8 +431,7 @@ class Parities(DomainClass):
         both = points & hypotheses
         for shift in (16, 8, 4, 2, 1):
             both ^= both >> shift
-        odd: Bits = (both & 1).astype(np.bool_)
-        return odd
+        return (both & 1).astype(np.bool_)
 
     def describe(self, index: int) -> str:
         """Which bits count."""
@@ -531,8 +527,7 @@ class DecisionStumps(ConceptClass):
         """What stumps say about points; see `ConceptClass.predict`."""
         hypotheses = self._range(start, stop)
         cut, at_most = hypotheses // 2, hypotheses % 2 == 1
-        predictions: Bits = (points[:, self._feature_of_cut[cut]] > self._place_of_cut[cut]) ^ at_most
-        return predictions
+        return (points[:, self._feature_of_cut[cut]] > self._place_of_cut[cut]) ^ at_most
 
     def describe(self, index: int) -> str:
         """``feature f > c`` or ``feature f <= c``."""

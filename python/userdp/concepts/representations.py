@@ -139,8 +139,7 @@ def _multiply(multiplier: int, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[n
     shifted = (middle >> np.uint64(29)) + ((middle & np.uint64(2**29 - 1)) << np.uint64(32))
     last = low * below
     product = (high * above << np.uint64(3)) + shifted + (last & prime) + (last >> np.uint64(61))
-    reduced: npt.NDArray[np.uint64] = product % prime
-    return reduced
+    return product % prime
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,7 @@ class Projections:
             covariance[j, k] = covariance[k, j] = search.value(selected) ** 2 - (variances[j] + variances[k]) / 2
         eigenvalues, vectors = np.linalg.eigh(covariance)
         clipped: Floats = (vectors * np.clip(eigenvalues, 1, self.scale**2)) @ vectors.T
-        symmetric: Floats = (clipped + clipped.T) / 2
-        return symmetric
+        return (clipped + clipped.T) / 2
 
     def outcomes(self) -> Iterable[Selected]:
         locations = product(*(search.outcomes() for search in self.locations))
@@ -254,8 +253,7 @@ def read_numbers(rows: npt.NDArray[Any], bounds: Floats) -> Floats:
     if rows.shape[1] != len(bounds):
         raise ValueError(f"X must have n_columns={len(bounds)} columns; got the shape {rows.shape}")
     numbers = rows.astype(np.float64)
-    clamped: Floats = np.where(np.isnan(numbers), 0.0, np.clip(numbers, -bounds, bounds))
-    return clamped
+    return np.where(np.isnan(numbers), 0.0, np.clip(numbers, -bounds, bounds))
 
 
 @estimator

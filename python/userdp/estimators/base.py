@@ -444,8 +444,7 @@ class UserLevelEstimator(UserLevelMechanism):
     @classmethod
     def from_json(cls: type[Self], text: str) -> Self:
         """The fitted estimator that `to_json` wrote."""
-        made: Self = from_json(cls, text)
-        return made
+        return from_json(cls, text)
 
 
 @estimator
@@ -491,8 +490,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):
         """
         check_is_fitted(self)
         second = np.asarray(self._predicts_second(self._numbers(X)), dtype=np.intp)
-        predicted: npt.NDArray[Any] = self.classes_[second]
-        return predicted
+        return self.classes_[second]
 
     def _caveats(self) -> list[str]:
         caveats: list[str] = super()._caveats()
@@ -531,8 +529,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):
         if np.any(places < 0):
             raise ValueError(f"y has labels outside classes={short_repr(self.classes)}")
         self.classes_ = classes.labels
-        second: npt.NDArray[np.uint8] = (places == 1).astype(np.uint8)
-        return second
+        return (places == 1).astype(np.uint8)
 
 
 def check_rising(classes: Any, otherwise: str) -> None:
@@ -597,8 +594,7 @@ class TargetEstimator(UserLevelEstimator):
             _warn_of_columns(y)
             numbers = read_targets(y, n_rows)
         low, high = self._bounds()
-        bounded: Floats = np.clip(numbers, low, high)
-        return bounded
+        return np.clip(numbers, low, high)
 
 
 @estimator
@@ -711,8 +707,7 @@ def as_finite_algorithm(
         if (odd := next((row for row in X if len(row) != columns), None)) is not None:
             raise ValueError(f"examples must have n_features={columns} numbers; got {short_repr(odd)}")
         y = [example[1] for _, example in examples] if labeled else None
-        pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples], dtype=np.int64))
-        return pmf
+        return fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples], dtype=np.int64))
 
     distribution.__name__ = name or type(estimator).__name__
     if not estimator._symmetric():

@@ -95,8 +95,7 @@ class ClippedScoreEM:
 
     def choose(self, draw: Sampler, scores: Integers) -> int:
         """The candidate that is drawn."""
-        candidate: int = draw(self.mechanism, scores)
-        return candidate
+        return draw(self.mechanism, scores)
 
     def check_size(self, n_users: int) -> None:
         """Refuse what does not fit 64 bits; depends on public numbers only."""
@@ -167,8 +166,7 @@ def read_symbols(rows: npt.NDArray[Any], n_symbols: int, n_columns: int, on_inva
     if on_invalid == "raise" and not valid.all():
         row, column = np.argwhere(~valid)[0]
         raise ValueError(f"X: {rows[row, column]} in row {row} is not one of the symbols 0, ..., {n_symbols - 1}")
-    symbols: npt.NDArray[np.int64] = np.where(valid, rows, 0).astype(np.int64)
-    return symbols
+    return np.where(valid, rows, 0).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -323,8 +323,7 @@ class AgnosticPACClassifier(ConceptClassifier):
 
         def program(draw: Sampler) -> int:
             t = tolerance.choose(draw, table.m, least)
-            hypothesis: int = draw(selection, above(t))
-            return hypothesis
+            return draw(selection, above(t))
 
         return program
 
@@ -355,7 +354,6 @@ class AgnosticPACClassifier(ConceptClassifier):
             t = t_of_least_error(draw, budget, table, least, alpha)
             if t is None:  # every hypothesis is good enough
                 return FIXED
-            hypothesis: int = draw(selection, scores(t))
-            return hypothesis
+            return draw(selection, scores(t))
 
         return program

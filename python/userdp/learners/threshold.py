@@ -338,8 +338,7 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         return WholePoints(read_domain_size(self.domain_size))
 
     def _predicts_second(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        second: npt.NDArray[np.bool_] = (rows > np.uint64(self._points().place(self.threshold_))) != self.decreasing
-        return second
+        return (rows > np.uint64(self._points().place(self.threshold_))) != self.decreasing
 
     def _largest_point(self) -> int:
         return self._points().largest
@@ -356,8 +355,7 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         """Which rows have the label that is predicted above the threshold."""
-        labels: npt.NDArray[np.uint8] = super()._read_y(y, n_rows) ^ np.uint8(self.decreasing)
-        return labels
+        return super()._read_y(y, n_rows) ^ np.uint8(self.decreasing)
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         m = 1 if self.m is None else int(self.m)

@@ -111,8 +111,7 @@ class LocalRound:
             encoded = np.concatenate([self.protocol._encoded(symbol) for symbol in symbols])
             counts = self.protocol._no_counts()
             self.protocol._count(counts, encoded, np.arange(len(items)))
-            selected: Hashable = self.protocol._selected(counts)
-            return selected
+            return self.protocol._selected(counts)
 
         return output_distribution(program, self.outputs)
 
@@ -124,8 +123,7 @@ class ShuffledRound:
         self.protocol = protocol
 
     def _draw(self, source: _core.Source, items: Sequence[Any]) -> int:
-        selected: int = self.protocol._simulated(items, source).select()
-        return selected
+        return self.protocol._simulated(items, source).select()
 
     def pmf(self, items: Sequence[Any]) -> Pmf:
         """Refused: see the message."""

@@ -199,8 +199,7 @@ def _erfc(x: Floats) -> Floats:
     # Abramowitz and Stegun 7.1.26.
     t = 1 / (1 + 0.3275911 * x)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    complement: Floats = series * np.exp(-(x**2)) + 1.5e-7
-    return complement
+    return series * np.exp(-(x**2)) + 1.5e-7
 
 
 def _lengths(noise: NoiseTerm, dimension: int, nodes: int) -> Floats:
@@ -209,8 +208,7 @@ def _lengths(noise: NoiseTerm, dimension: int, nodes: int) -> Floats:
         # The fourth root of the mean of fourth powers between quantiles, so that no power up to there is too small.
         ends = -np.log1p(-np.arange(nodes) / nodes)
         powers = np.append(np.exp(-ends) * (ends**4 + 4 * ends**3 + 12 * ends**2 + 24 * ends + 24), 0)
-        laplace: Floats = (nodes * -np.diff(powers)) ** 0.25 * math.sqrt(noise.variance / 2)
-        return laplace
+        return (nodes * -np.diff(powers)) ** 0.25 * math.sqrt(noise.variance / 2)
     middle = (np.arange(nodes) + 0.5) / nodes
     # After Wilson and Hilferty; the squares of Laplace variables vary 5/2 times as much as those of normal ones.
     degrees = dimension * (0.4 if noise.kind == "laplace" else 1)
@@ -220,8 +218,7 @@ def _lengths(noise: NoiseTerm, dimension: int, nodes: int) -> Floats:
         normal = np.array([NormalDist().inv_cdf(p) for p in middle])
         part = 2 / (9 * degrees)
         lengths = np.maximum(1 - part + normal * math.sqrt(part), 0) ** 1.5
-    scaled: Floats = lengths * math.sqrt(dimension * noise.variance / np.mean(lengths**2))
-    return scaled
+    return lengths * math.sqrt(dimension * noise.variance / np.mean(lengths**2))
 
 
 @saved_as_parameter

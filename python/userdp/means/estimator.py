@@ -388,8 +388,7 @@ class WinsorizedMean(UserLevelEstimator):
             width += accuracy.bias.at_most(failure / 2)
         # Around the mean before it was taken into the bounds: a column's error may grow when a vector is pulled in.
         ends = self.unmoved_[:, None] + self.scales_[:, None] * np.array([-width, width])
-        cut: Floats = np.clip(ends, self.bounds_[:, :1], self.bounds_[:, 1:])
-        return cut
+        return np.clip(ends, self.bounds_[:, :1], self.bounds_[:, 1:])
 
     def to_frame(self, level: float = 0.95, *, backend: str | None = None) -> Any:
         """Put means, noise, worst errors and intervals of all columns into a data frame.

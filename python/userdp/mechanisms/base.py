@@ -100,8 +100,7 @@ class Mechanism(ABC):
     @property
     def neighbors(self) -> Neighbors | None:
         """For which neighboring datasets `cost` is; None where that was not said with the sensitivity."""
-        relation: Neighbors | None = self._arguments.get("neighbors")
-        return relation
+        return self._arguments.get("neighbors")
 
     def privacy_loss(self) -> PrivacyLossDistribution:
         """The privacy loss of one draw, to be composed with others.
@@ -167,8 +166,7 @@ class IntegerDistribution(Distribution[int, np.int64]):
     """An object of the core with ``sample`` and ``sample_many``."""
 
     def _draw(self, source: _core.Source) -> int:
-        draw: int = self._core_sampler.sample(source)
-        return draw
+        return self._core_sampler.sample(source)
 
     def _draw_many(self, source: _core.Source, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
         draws: npt.NDArray[np.int64] = self._core_sampler.sample_many(source, number_of(shape))

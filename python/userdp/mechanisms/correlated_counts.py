@@ -178,14 +178,12 @@ class CorrelatedCounts(Mechanism):
     @property
     def n_keys(self) -> int:
         """How many keys there are."""
-        keys: int = self._arguments["n_keys"]
-        return keys
+        return self._arguments["n_keys"]
 
     @property
     def max_keys(self) -> int:
         """How many of them a user has at most."""
-        keys: int = self._arguments["max_keys"]
-        return keys
+        return self._arguments["max_keys"]
 
     @property
     def theta(self) -> Fraction:

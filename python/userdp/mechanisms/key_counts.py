@@ -21,14 +21,12 @@ class KeyMechanism(Mechanism):
     @property
     def neighbors(self) -> Neighbors:
         """What the promise is for."""
-        neighbors: Neighbors = self._arguments["neighbors"]
-        return neighbors
+        return self._arguments["neighbors"]
 
     @property
     def max_keys(self) -> int:
         """How many keys a user counts in at most."""
-        keys: int = self._arguments.get("max_keys", 1)
-        return keys
+        return self._arguments.get("max_keys", 1)
 
 
 def read_counts(counts: Any) -> tuple[Sequence[Any], Integers]:

@@ -586,8 +586,7 @@ def lost_by_weights(common: Floats, rival: Floats, others: int, rate: float) -> 
     rest = math.log(others) if others else -math.inf
     # The logarithm of the odds of what is not the common item.
     odds = np.logaddexp(rate * rival, rest) - rate * common
-    lost: Floats = np.exp(-np.logaddexp(0, -odds))
-    return lost
+    return np.exp(-np.logaddexp(0, -odds))
 
 
 def lost_by_coins(common: Floats, rival: Floats, others: int, rate: float) -> Floats:
@@ -608,5 +607,4 @@ def lost_by_coins(common: Floats, rival: Floats, others: int, rate: float) -> Fl
         term = term * (others - m + 1) * each / m
         series += (-1) ** m * term / ((m + 1) * (m + 2))
     second = np.where(small, series, second)
-    lost: Floats = 1 - own * ((1 - one) * first + one * second) + 1e-12
-    return lost
+    return 1 - own * ((1 - one) * first + one * second) + 1e-12

@@ -281,14 +281,12 @@ class SetUnion(KeyMechanism):
     @property
     def weight(self) -> int:
         """The length of a user's weights."""
-        weight: int = self._arguments["weight"]
-        return weight
+        return self._arguments["weight"]
 
     @property
     def cap(self) -> int | None:
         """What users raise sums to, one after the other; None where they spread their weight evenly."""
-        cap: int | None = self._arguments.get("cap")
-        return cap
+        return self._arguments.get("cap")
 
     @property
     def rounds(self) -> tuple[tuple[Fraction, int], ...]:

@@ -242,8 +242,7 @@ class SparseHistogram(KeyMechanism):
     @property
     def threshold(self) -> int:
         """From which noisy count on a key is shown."""
-        threshold: int = self._arguments["threshold"]
-        return threshold
+        return self._arguments["threshold"]
 
     @property
     def sums(self) -> tuple[KeySum, ...]:

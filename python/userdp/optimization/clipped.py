@@ -80,8 +80,7 @@ class ClippedMean(MeanStep):
         if self.subset is not None:
             rows = rows.of(draw(self.subset))
         total = rows.at(theta).clipped_sum(np.zeros(self.dimension), self.clip, self.grid)
-        drawn: tuple[int, ...] = draw(self.noise, tuple(total.tolist()))
-        return drawn
+        return draw(self.noise, tuple(total.tolist()))
 
     def estimate(self, round: int, answer: Sequence[int]) -> Floats:
         return np.array(answer, dtype=np.float64) * (self.grid / self.count)

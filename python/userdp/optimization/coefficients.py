@@ -41,8 +41,7 @@ class NormalEquations:
             # The least eigenvalue of Q is then above 6 standard deviations of its noise.
             return np.asarray(np.linalg.solve(self.matrix, self.products), dtype=np.float64)
         values, vectors = self.eigen()
-        found: Floats = vectors @ ((vectors.T @ self.products) / values)
-        return found
+        return vectors @ ((vectors.T @ self.products) / values)
 
     @property
     def noise_ratio(self) -> float:

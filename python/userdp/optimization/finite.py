@@ -326,8 +326,7 @@ class CachedUserVectors(UserVectors):
 
     def _cached(self, key: Any, compute: Callable[[], Value]) -> Value:
         if key in self._cache:
-            cached: Value = self._cache[key]
-            return cached
+            return self._cache[key]
         value = compute()
         parts: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
         size = sum(int(np.size(part)) for part in parts)

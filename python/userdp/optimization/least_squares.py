@@ -90,8 +90,7 @@ class ProductRelease:
     def drawn(self, products: Any, draw: Sampler) -> tuple[int, ...]:
         """The sums."""
         sums = products.clipped_sum(0.0, self.steps * self.grid, self.grid)
-        released: tuple[int, ...] = draw(self.noise, tuple(sums.tolist()))
-        return released
+        return draw(self.noise, tuple(sums.tolist()))
 
 
 class MomentRegression:

@@ -208,8 +208,7 @@ class LinearModel(PublicRandomEstimator):
             scaled = (rows.astype(np.float64) - middle) / unit
         scaled[np.isnan(scaled)] = 0.0
         widest = 1.0 if self.feature_bounds is not None else np.finfo(np.float64).max
-        valid: Floats = np.clip(scaled, -widest, widest)
-        return valid
+        return np.clip(scaled, -widest, widest)
 
     def _read_X(self, grid: Grid) -> npt.NDArray[Any]:
         return self._valid(grid.numbers())
@@ -561,8 +560,7 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         return moment_regression(problem, self.clip == "tested")
 
     def _known(self, fit: Any, n_features: int) -> dict[str, Any]:
-        known: dict[str, Any] = fit.released(*self._units(n_features), self._target_units())
-        return known
+        return fit.released(*self._units(n_features), self._target_units())
 
     def _target_units(self) -> tuple[float, float]:
         """What targets are measured from, and in which units."""
@@ -613,8 +611,7 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         check_is_fitted(self)
         if not hasattr(self, "estimates_"):
             raise ValueError(f"intervals are known for solver='moments' only; got {self.solver!r}")
-        ends: Floats = self.estimates_.interval(level)
-        return ends
+        return self.estimates_.interval(level)
 
     def summary(self) -> str:
         """What the default solver released, in a few sentences."""

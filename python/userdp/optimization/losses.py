@@ -91,8 +91,7 @@ class LogisticLoss(LinearLoss):
     most_curved = 0.25
 
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
-        values: Floats = np.logaddexp(0.0, -_signs(targets) * np.asarray(predictions, dtype=np.float64))
-        return values
+        return np.logaddexp(0.0, -_signs(targets) * np.asarray(predictions, dtype=np.float64))
 
     def _arguments(self) -> dict[str, Any]:
         return {}
@@ -131,8 +130,7 @@ class SmoothedHingeLoss(LinearLoss):
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
         short = 1 - _signs(targets) * np.asarray(predictions, dtype=np.float64)
         inside = np.clip(short, 0, self.width)
-        values: Floats = inside * inside / (2 * self.width) + np.maximum(short - self.width, 0)
-        return values
+        return inside * inside / (2 * self.width) + np.maximum(short - self.width, 0)
 
     def _arguments(self) -> dict[str, Any]:
         return {"width": self.width}
@@ -181,8 +179,7 @@ class SquaredLoss(LinearLoss):
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
         residual = np.abs(np.asarray(predictions, dtype=np.float64) - np.asarray(targets, dtype=np.float64))
         inside = np.minimum(residual, self.parameter)
-        values: Floats = inside * (residual - inside / 2)
-        return values
+        return inside * (residual - inside / 2)
 
     def _arguments(self) -> dict[str, Any]:
         return {"residual": self.residual}

@@ -178,8 +178,7 @@ class QuantileSearch:
 
     def drawn(self, counts: Integers, draw: Sampler) -> int:
         """The place of a candidate, for the numbers of users within each, those without rows included."""
-        index: int = draw(self.choice, np.maximum(self.needed - counts, 0) + self.costs)
-        return index
+        return draw(self.choice, np.maximum(self.needed - counts, 0) + self.costs)
 
 
 def needed_users(n_users: int, cut: float) -> int:
@@ -336,8 +335,7 @@ class UnitSearch:
         if not self.problem.fit_intercept:
             return np.zeros(size)
         whole = max(float(matrix[-1, -1]), 1 / WIDEST**2)
-        means: Floats = np.clip(matrix[:size, -1] / whole, -WIDEST, WIDEST)
-        return means
+        return np.clip(matrix[:size, -1] / whole, -WIDEST, WIDEST)
 
     def unsure(self, drawn: tuple[Any, ...], matrix: Floats) -> npt.NDArray[np.bool_]:
         """Features that vary, by their noisy second moments, by no more than rows beyond their reach would make them.
@@ -349,8 +347,7 @@ class UnitSearch:
         doubts = [self.reaches[place].doubt(sums) for place, sums in zip(places, beyond, strict=True)]
         by_few = WIDEST**2 * np.array(doubts) / (SHARE_STEPS * self.problem.n_users)
         means = self.means(matrix)
-        unsure: npt.NDArray[np.bool_] = np.diag(matrix)[:size] - means**2 * matrix[-1, -1] < by_few
-        return unsure
+        return np.diag(matrix)[:size] - means**2 * matrix[-1, -1] < by_few
 
     def line(self, drawn: tuple[Any, ...], matrix: Floats, slopes: Floats) -> tuple[Floats, float]:
         """Coefficients and intercept for features in units of public bounds, of those in units that were found.
@@ -471,8 +468,7 @@ class MatrixRelease:
         """The noisy mean."""
         upper = np.zeros((self.size, self.size))
         upper[np.triu_indices(self.size, 1)] = np.array(drawn[1], dtype=np.float64)
-        whole: Floats = (upper + upper.T + np.diag(np.array(drawn[0], dtype=np.float64))) * (self.grid / self.n_users)
-        return whole
+        return (upper + upper.T + np.diag(np.array(drawn[0], dtype=np.float64))) * (self.grid / self.n_users)
 
     def outcomes(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """All that can be drawn."""

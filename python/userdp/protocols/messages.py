@@ -129,8 +129,7 @@ class MessageFormat:
         of_round = (table[:, :HEADER_BYTES] == header).all(axis=1)
         tally.reject("not a message", int((~is_message).sum()))
         tally.reject("another round", int((is_message & ~of_round).sum()))
-        payloads: Messages = table[of_round, HEADER_BYTES:]
-        return payloads
+        return table[of_round, HEADER_BYTES:]
 
 
 class MessageServer(ABC):

@@ -129,8 +129,7 @@ class ClassLearner(StableLearner):
 
     def predict(self, item: int, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
-        predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(self.hypotheses.points(X), item, item + 1)[:, 0]
-        return predictions
+        return self.hypotheses.predict(self.hypotheses.points(X), item, item + 1)[:, 0]
 
 
 def rows_by_user(data: UserTable) -> Iterator[npt.NDArray[np.intp]]:

@@ -79,8 +79,7 @@ class ListLearner(ABC):
         if not isinstance(self.hypotheses, DomainClass):
             raise TypeError(f"lists of bytes need a class over a finite domain; got {short_repr(self.hypotheses)}")
         domain = np.arange(self.hypotheses.first, self.hypotheses.first + self.hypotheses.domain_size)
-        table: bytes = self.hypotheses.predict(domain, 0, 1)[:, 0].astype(np.uint8).tobytes()
-        return table
+        return self.hypotheses.predict(domain, 0, 1)[:, 0].astype(np.uint8).tobytes()
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> Mapping[Listed, int]:
         """On how many lists a hypothesis is, of the lists for consecutive blocks of equal length.
@@ -107,12 +106,10 @@ class ListLearner(ABC):
     def predict(self, one: Listed, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a listed hypothesis says about points."""
         if not isinstance(one, bytes):
-            predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(points, one, one + 1)[:, 0]
-            return predictions
+            return self.hypotheses.predict(points, one, one + 1)[:, 0]
         if not isinstance(self.hypotheses, DomainClass):
             raise TypeError(f"lists of bytes need a class over a finite domain; got {short_repr(self.hypotheses)}")
-        said: npt.NDArray[np.bool_] = np.frombuffer(one, dtype=np.bool_)[points - self.hypotheses.first]
-        return said
+        return np.frombuffer(one, dtype=np.bool_)[points - self.hypotheses.first]
 
 
 @saved_as_parameter
@@ -153,8 +150,7 @@ class VersionSpace(ListLearner):
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[int]:
         """The indices of hypotheses without a mistake; see `ListLearner.lists`."""
         right = self.hypotheses.predict(points) == labels.astype(np.bool_)[:, None]
-        consistent: list[int] = np.flatnonzero(right.all(axis=0)).tolist()
-        return consistent
+        return np.flatnonzero(right.all(axis=0)).tolist()
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> dict[Listed, int]:
         """See `ListLearner.frequencies`: the same, all blocks at once."""

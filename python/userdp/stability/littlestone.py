@@ -199,10 +199,7 @@ class TournamentLearner(StableLearner):
 
     def predict(self, item: bytes, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
-        said: npt.NDArray[np.bool_] = np.frombuffer(item, dtype=np.bool_)[
-            self.hypotheses.points(X) - self.hypotheses.first
-        ]
-        return said
+        return np.frombuffer(item, dtype=np.bool_)[self.hypotheses.points(X) - self.hypotheses.first]
 
 
 class _Run:

@@ -114,8 +114,7 @@ class RepresentationLearner(ClassLearner):
                 weights = -(self.gamma * errors[:, voting]) / rows[first:last][voting]
             # argmax takes the first of equal numbers: ties go to the lowest index.
             votes[first:last][voting] = np.argmax(weights + keys, axis=0)
-        indices: list[int] = votes.tolist()
-        return indices
+        return votes.tolist()
 
     def pmf(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
         """The distribution of one user's vote over the public seed, exactly.

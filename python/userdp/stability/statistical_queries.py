@@ -178,8 +178,7 @@ def first_columns(X: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     if X.ndim != 2 or X.shape[1] < count:
         shape = X.shape[1] if X.ndim == 2 else f"{X.ndim} dimensions"
         raise ValueError(f"X must have at least {count} columns, n_features of the algorithm; got {shape}")
-    columns: npt.NDArray[Any] = X[:, :count]
-    return columns
+    return X[:, :count]
 
 
 def bits_of_digits(count: int, base: int) -> int:
@@ -443,5 +442,4 @@ class _Answers:
             else:
                 means = (Fraction(total, count * unit) for total in totals[here].tolist())
                 places[here] = [self._rounding.round(mean, number) for mean in means]
-        answers: list[int] = (places - self._rounding.intervals).tolist()
-        return answers
+        return (places - self._rounding.intervals).tolist()

@@ -412,8 +412,7 @@ class LocalClient:
                 "was forked, and two reports lose twice the epsilon; send the first message again if it was lost"
             )
         value = self.protocol._value(item, self.slot)
-        message: bytes = self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
-        return message
+        return self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
 
 
 class LocalServer(MessageServer):

@@ -144,8 +144,7 @@ class Shuffler:
         collected = np.frombuffer(b"".join(self._collected), dtype=np.uint8).reshape(-1, self._width)
         self._collected = []
         order = _core.random_permutation(source, len(collected))
-        shuffled: Messages = collected[order]
-        return shuffled
+        return collected[order]
 
 
 def _each(messages: object) -> Iterator[object]:
@@ -172,8 +171,7 @@ class Server(MessageServer):
     @property
     def counts(self) -> Integers:
         """How many messages of each kind there were, shape (n_items,): all that the server learns."""
-        counts: Integers = self._counts.copy()
-        return counts
+        return self._counts.copy()
 
     def receive_many(self, messages: object) -> int:
         """Count the rows of an array of uint8 of shape (k, width); returns how many were messages of this round."""
@@ -191,8 +189,7 @@ class Server(MessageServer):
         """Of every count, one-sided, before it is cut to [0, n_users]."""
         if self._protocol.estimates == "at_least":
             return self.counts
-        missing: Integers = self._protocol.n_users - self._counts
-        return missing
+        return self._protocol.n_users - self._counts
 
 
 class CountServer(Server):
@@ -208,8 +205,7 @@ class HistogramServer(Server):
 
     def histogram(self) -> Integers:
         """The estimate of every item's count, shape (n_items,), from 0 to n_users."""
-        cut: Integers = np.clip(self._estimates(), 0, self._protocol.n_users)
-        return cut
+        return np.clip(self._estimates(), 0, self._protocol.n_users)
 
 
 class ModeServer(Server):
