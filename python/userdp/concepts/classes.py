@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.concepts.points import points_of
-from userdp.estimators.saving import saved_as_parameter
+from userdp.estimators.saving import arguments_of, repr_of, saved_as_parameter
 from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
 from userdp.exceptions import BudgetError
 
@@ -112,16 +112,11 @@ class ConceptClass(ABC):
     def describe(self, index: int) -> str:
         """When the hypothesis with this index says True, in words."""
 
-    @abstractmethod
-    def _arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make the class again."""
-
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments().items())
-        return f"{type(self).__name__}({arguments})"
+        return repr_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._arguments()), ()
+        return partial(type(self), **arguments_of(self)), ()
 
     def _range(self, start: int, stop: int | None) -> npt.NDArray[np.int64]:
         """Return the numbers of the hypotheses from start up to stop."""
@@ -205,9 +200,6 @@ class _SizedDomainClass(DomainClass):
 
     _cheaper = "use a coarser domain"
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"domain_size": self.domain_size, "feature": self.feature}
-
 
 @saved_as_parameter
 class FiniteClass(DomainClass):
@@ -261,9 +253,6 @@ class FiniteClass(DomainClass):
         """The points that it says True about."""
         points = np.flatnonzero(self.matrix[self._known(index)])
         return f"x in {{{', '.join(map(str, points))}}}"
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"matrix": self.matrix, "feature": self.feature}
 
 
 @saved_as_parameter
@@ -439,9 +428,6 @@ class Parities(DomainClass):
         bits = [str(bit) for bit in range(self.n_bits) if known >> bit & 1]
         return f"odd number of ones among the bits {', '.join(bits)}" if bits else "never"
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"n_bits": self.n_bits, "feature": self.feature}
-
 
 def read_table(matrix: Any, shape: str) -> npt.NDArray[np.bool_]:
     """Read a 0/1 matrix of any numeric dtype as a copy; `shape` says what its two axes are, for messages."""
@@ -534,9 +520,6 @@ class DecisionStumps(ConceptClass):
         cut, at_most = divmod(self._known(index), 2)
         feature = int(self._feature_of_cut[cut])
         return f"feature {feature} {'<=' if at_most else '>'} {self._cuts[feature][self._place_of_cut[cut]]}"
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"thresholds": self.thresholds}
 
 
 def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:

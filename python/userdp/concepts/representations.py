@@ -305,6 +305,3 @@ class MajorityVotes(ConceptClass):
             rest, digit = np.divmod(rest, member.size)
             digits.append(digit)
         return digits[::-1]
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"classes": self.classes}

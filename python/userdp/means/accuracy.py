@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -37,9 +37,6 @@ class NoiseTerm:
     kind: Literal["gaussian", "laplace"]
     scale: float  # in steps: sigma, or the scale b of probabilities in the ratio e^(-1/b) from integer to integer
     step: float  # what one step is worth in the mean
-
-    def _arguments(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def of(cls, mechanism: DiscreteGaussian | DiscreteLaplace, step: float) -> NoiseTerm:
@@ -117,9 +114,6 @@ class ClippingBias(ABC):
 class UnknownBias(ClippingBias):
     """Of methods whose clipping nothing is known to bound."""
 
-    def _arguments(self) -> dict[str, Any]:
-        return {}
-
     def at_most(self, failure: float) -> float:
         return math.inf
 
@@ -133,9 +127,6 @@ class BiasOfSize(ClippingBias):
     """Of clipping whose bias has at most this root mean square, over all that is drawn."""
 
     size: float
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"size": self.size}
 
     def at_most(self, failure: float) -> float:
         return self.size / math.sqrt(failure)  # Chebyshev
@@ -163,9 +154,6 @@ class PromisedBias(ClippingBias):
     dimension: int
     rounds: tuple[tuple[NoiseTerm, float, float], ...]  # noise and rounding (L2) of a round, radius of the next one
     independent: bool  # whether rows of all users are independent draws from one distribution
-
-    def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("spread", "dimension", "rounds", "independent")}
 
     def at_most(self, failure: float) -> float:
         bias = 0.0
@@ -230,9 +218,6 @@ class Accuracy:
     rounding: float  # that a coordinate may be moved by rounding
     bias: Any  # a ClippingBias, or None where nobody is clipped
     mixed: bool = False  # whether coordinates are sums of many such terms: only variances are known
-
-    def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("terms", "rounding", "bias", "mixed")}
 
     def noise(self) -> float:
         """Root mean square of the noise in a coordinate."""

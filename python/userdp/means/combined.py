@@ -10,7 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
@@ -374,9 +374,6 @@ class SeenBias(ClippingBias):
     seen: float  # users that were released
     sigma: float  # of the noise of it
     step: float
-
-    def _arguments(self) -> dict[str, Any]:
-        return asdict(self)
 
     def at_most(self, failure: float) -> float:
         # P[Z <= -h] <= P[N <= 1 - h] for discrete Gaussian Z and a normal N of the same sigma (Canonne, Kamath and

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,9 +99,6 @@ class CoefficientNoise:
     deviations: Floats
     pulls: Floats
     clipping: TargetClipping | None
-
-    def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def interval(self, level: float) -> Floats:
         """Ends for all coefficients together, which hold with probability `level`: shape (coefficients, 2)."""

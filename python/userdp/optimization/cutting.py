@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -70,9 +70,6 @@ class TargetClipping:
     deviation: float
     n_users: int
     rounding: float
-
-    def _arguments(self) -> dict[str, Any]:
-        return asdict(self)
 
     def users_at_most(self, level: float = 0.95) -> float:
         """What `users` is without noise, at most, with a probability of at least `level`, in (0, 1), over the noise.

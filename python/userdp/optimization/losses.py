@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Gradient = Callable[[Floats, Floats, Floats], npt.ArrayLike]
 
 
-class Loss(PublicArgument):
+class Loss(PublicArgument, ABC):
     """A loss f(theta; x, y) that is convex in theta, for rows x with |x| <= max_norm in L2."""
 
     @abstractmethod
@@ -93,9 +93,6 @@ class LogisticLoss(LinearLoss):
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
         return np.logaddexp(0.0, -_signs(targets) * np.asarray(predictions, dtype=np.float64))
 
-    def _arguments(self) -> dict[str, Any]:
-        return {}
-
 
 @saved_as_parameter
 class SmoothedHingeLoss(LinearLoss):
@@ -131,9 +128,6 @@ class SmoothedHingeLoss(LinearLoss):
         short = 1 - _signs(targets) * np.asarray(predictions, dtype=np.float64)
         inside = np.clip(short, 0, self.width)
         return inside * inside / (2 * self.width) + np.maximum(short - self.width, 0)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"width": self.width}
 
 
 @saved_as_parameter
@@ -180,9 +174,6 @@ class SquaredLoss(LinearLoss):
         residual = np.abs(np.asarray(predictions, dtype=np.float64) - np.asarray(targets, dtype=np.float64))
         inside = np.minimum(residual, self.parameter)
         return inside * (residual - inside / 2)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"residual": self.residual}
 
 
 class CustomLoss(Loss):

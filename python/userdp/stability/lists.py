@@ -141,9 +141,6 @@ class VersionSpace(ListLearner):
         """The number of hypotheses: lists are never cut."""
         return self.hypotheses.size
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"hypotheses": self.hypotheses}
-
     def __repr__(self) -> str:
         return f"VersionSpace({self.hypotheses!r})"
 
@@ -189,9 +186,6 @@ class AccurateLists(ListLearner):
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
         self.lists_indices = learner.lists_indices
         self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), check_count(holdout, "holdout")
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"learner": self.learner, "alpha": self.alpha, "holdout": self.holdout}
 
     def __repr__(self) -> str:
         return f"AccurateLists({self.learner!r}, alpha={float(self.alpha):g}, holdout={self.holdout})"
@@ -344,16 +338,6 @@ class ListStabilityLearner(StableLearner):
     def hypotheses(self) -> ConceptClass:
         """The class to be learned."""
         return self.list_learner.hypotheses
-
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "list_learner": self.list_learner,
-            "eta": self.eta,
-            "k1": self.k1,
-            "k2": self.k2,
-            "gamma": self.gamma,
-            "default": self.default,
-        }
 
     def __repr__(self) -> str:
         return (

@@ -76,9 +76,6 @@ class RepresentationLearner(ClassLearner):
         super().__init__(hypotheses, default)
         self.gamma = positive_float(gamma, "gamma")
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"hypotheses": self.hypotheses, "gamma": self.gamma, "default": self.default}
-
     def __repr__(self) -> str:
         return f"RepresentationLearner({self.hypotheses!r}, gamma={self.gamma:g})"
 
