@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from userdp.accounting.budget_hook import counted_in_rho
-from userdp.display.frames import frame_of
+from userdp.display.frames import Frame, frame_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.column_bounds import (
@@ -390,7 +390,7 @@ class WinsorizedMean(UserLevelEstimator):
         ends = self.unmoved_[:, None] + self.scales_[:, None] * np.array([-width, width])
         return np.clip(ends, self.bounds_[:, :1], self.bounds_[:, 1:])
 
-    def to_frame(self, level: float = 0.95, *, backend: str | None = None) -> Any:
+    def to_frame(self, level: float = 0.95, *, backend: str | None = None) -> Frame:
         """Put means, noise, worst errors and intervals of all columns into a data frame.
 
         Parameters

@@ -483,7 +483,7 @@ class SparseHistogram(KeyMechanism):
         random_state: int | None = None,
         *,
         listed: Sequence[Any] = (),
-    ) -> Any:
+    ) -> dict[Any, Any] | tuple[Integers, ...]:
         """Release the keys that are shown, with their noisy numbers.
 
         Parameters

@@ -512,7 +512,7 @@ class LocalServer(MessageServer):
         """
         return self.protocol._estimates(self.counts, self.accepted)
 
-    def select(self) -> Any:
+    def select(self) -> int | npt.NDArray[np.uint8]:
         """The item with the largest estimate; the item of the majority of each bit for `BitwiseMajority`.
 
         Returns

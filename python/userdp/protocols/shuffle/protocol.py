@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -221,6 +221,9 @@ BATCH = 2**22
 """A simulation draws about this many table entries' worth of users at a time."""
 
 
+Protocol = TypeVar("Protocol", bound="ShuffleProtocol")
+
+
 class ShuffleProtocol(ABC):
     """What sums, histograms and selections have in common; see these."""
 
@@ -414,7 +417,7 @@ class ShuffleProtocol(ABC):
         return json.dumps({"protocol": self._kind, "round_id": self.round_id, **described}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str, *, max_messages: int = MAX_MESSAGES) -> Any:
+    def from_json(cls: type[Protocol], text: str, *, max_messages: int = MAX_MESSAGES) -> Protocol:
         """The protocol of a description; what it promises is certified again."""
         try:
             described = json.loads(text)
