@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from userdp.concepts.points import points_of
 from userdp.estimators.saving import arguments_of, repr_of, saved_as_parameter
-from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
+from userdp.exact.numbers import check_count, exact_number, is_integer, is_listed, short_repr
 from userdp.exceptions import BudgetError
 
 Points = npt.NDArray[np.integer[Any]]
@@ -472,7 +472,7 @@ class DecisionStumps(ConceptClass):
     """
 
     def __init__(self, thresholds: Sequence[Sequence[float]]) -> None:
-        if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable):
+        if not is_listed(thresholds):
             raise TypeError(f"thresholds must have a sequence of cuts for each feature; got {short_repr(thresholds)}")
         self._cuts = tuple(_cuts(feature, cuts) for feature, cuts in enumerate(thresholds))
         lengths = [len(cuts) for cuts in self._cuts]
@@ -525,7 +525,7 @@ class DecisionStumps(ConceptClass):
 def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:
     """The cuts of a feature, sorted."""
     name = f"thresholds[{feature}]"
-    if isinstance(cuts, (str, bytes)) or not isinstance(cuts, Iterable):
+    if not is_listed(cuts):
         raise TypeError(f"{name} must be a sequence of numbers; got {short_repr(cuts)}")
     numbers = []
     for cut in cuts:

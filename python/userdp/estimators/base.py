@@ -39,7 +39,7 @@ from userdp.users.containers import (
     read_points,
     read_targets,
 )
-from userdp.users.table import LARGEST_M, Users, UserTable, encode_users
+from userdp.users.table import LARGEST_M, Users, UserTable, check_enrolled, encode_users
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
 Reader = TypeVar("Reader", bound="UserLevelMechanism")
@@ -75,12 +75,6 @@ else:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 MOST_COLUMNS = 2**27
-
-
-def _enrolled(value: Any, name: str) -> None:
-    """Ids are read when there are rows; here only that it is no iterator, which could be read once."""
-    if value is not None and (isinstance(value, (str, bytes)) or not hasattr(value, "__len__")):
-        raise TypeError(f"{name} must be a sequence of user ids; got {short_repr(value)}")
 
 
 @estimator
@@ -130,7 +124,7 @@ class UserLevelMechanism(BaseEstimator):
     )
     enrolled: Iterable[Any] | None = fields.parameter(
         default=None,
-        check=_enrolled,
+        check=check_enrolled,
         kind="sequence, optional",
         doc="The public list of all users, those without rows included, who count in the number of users. By default"
         "\nthose who have rows.",

@@ -16,11 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
     check_count,
+    check_flag,
     open_unit_interval,
     parse_delta,
     parse_positive,
@@ -122,12 +121,7 @@ def power_of_two(value: Any, name: str) -> None:
 
 def flag(*, default: bool, doc: str) -> Any:
     """True or False."""
-    return parameter(default=default, check=_flag, kind="bool", doc=doc)
-
-
-def _flag(value: Any, name: str) -> None:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be a bool; got {short_repr(value)}")
+    return parameter(default=default, check=check_flag, kind="bool", doc=doc)
 
 
 def must_be_given(facts: Mapping[str, str]) -> str:

@@ -278,6 +278,18 @@ def check_count(value: Any, name: str, least: int = 1, most: int | None = None) 
     return int(value)
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """Read True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a bool; got {short_repr(value)}")
+    return bool(value)
+
+
+def is_listed(value: Any, kinds: Any = Iterable) -> bool:
+    """Whether a value lists others: an iterable, or one of these kinds, and no text."""
+    return isinstance(value, kinds) and not isinstance(value, (str, bytes))
+
+
 def capped_power(base: int, exponent: int, limit: int) -> int:
     """Base ** exponent for base >= 1, or some number above the limit if it is above; never long to compute."""
     result = 1

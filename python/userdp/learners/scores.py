@@ -13,6 +13,7 @@ from userdp import _core
 from userdp.exact.numbers import (
     COUNTED,
     check_count,
+    check_flag,
     least,
     open_unit_fraction,
     open_unit_interval,
@@ -82,8 +83,7 @@ def user_level_errors(
     most = check_count(m, "m")
     if most >= 2**31:
         raise ValueError(f"m must be below 2^31; got {short_repr(m)}")
-    if not isinstance(scaled, (bool, np.bool_)):
-        raise TypeError(f"scaled must be a bool; got {short_repr(scaled)}")
+    check_flag(scaled, "scaled")
     table = _binary(predictions, "predictions")
     labels = read_labels(y, BINARY, rows_in(y, "y"))
     if table.shape[1] != len(labels):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from userdp.exact.numbers import (
     Epsilon,
     Neighbors,
+    check_flag,
     defensive_copy,
     is_integer,
     parse_level,
@@ -288,10 +289,7 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
         from userdp import _core
         from userdp.exact.epsilon import core_level
 
-        flags = {**flags, "monotone": monotone}
-        for name, flag in flags.items():
-            if not isinstance(flag, (bool, np.bool_)):
-                raise TypeError(f"{name} must be a bool; got {short_repr(flag)}")
+        flags = {name: check_flag(flag, name) for name, flag in {**flags, "monotone": monotone}.items()}
         relation = stated_neighbors(neighbors)
         if monotone and relation == "replace":
             raise ValueError(
@@ -319,7 +317,7 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
             sensitivity=sensitivity,
             granularity=granularity,
             neighbors=relation,
-            **{name: bool(flag) for name, flag in flags.items()},
+            **flags,
         )
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -25,6 +25,7 @@ from userdp.exact.numbers import (
     check_count,
     check_neighbors,
     is_integer,
+    is_listed,
     least,
     parse_delta,
     parse_positive,
@@ -102,7 +103,7 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
             How many users have each item, in the items' one form. Users whose item counts for nothing are counted
             under None, so that the total is the number of users.
         """
-        if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
+        if isinstance(items, (Mapping, Set)) or not is_listed(items):
             # Such as one item in place of everybody's; nothing private is said of it.
             raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
         counts: Counter[ItemT | None] = Counter()

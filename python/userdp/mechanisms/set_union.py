@@ -24,6 +24,7 @@ from userdp.exact.numbers import (
     Neighbors,
     check_count,
     check_neighbors,
+    is_listed,
     nonzero_level,
     open_unit_fraction,
     parse_delta,
@@ -526,7 +527,7 @@ def _gaussian(threshold: NoisyThreshold) -> DiscreteGaussian:
 
 def _read_rounds(rounds: Any) -> tuple[NoisyThreshold, ...]:
     wanted = "rounds must be one or two pairs (sigma_squared, threshold)"
-    if isinstance(rounds, (str, bytes)) or not isinstance(rounds, Sequence):
+    if not is_listed(rounds, Sequence):
         raise TypeError(f"{wanted}; got {short_repr(rounds)}")
     if not 1 <= len(rounds) <= 2 or not all(isinstance(one, Sequence) and len(one) == 2 for one in rounds):
         raise ValueError(f"{wanted}; got {short_repr(rounds)}")
@@ -544,13 +545,13 @@ def _read_users(users: Any) -> list[tuple[Identity, list[Identity]]]:
     """Users and the keys of each, by their one spelling: whoever gave a key, it is shown alike."""
     if isinstance(users, Mapping):
         items: Iterable[tuple[Any, Any]] = users.items()
-    elif isinstance(users, (str, bytes)) or not isinstance(users, (Sequence, np.ndarray)):
+    elif not is_listed(users, (Sequence, np.ndarray)):
         raise TypeError(f"users must be a mapping or a sequence of the keys of each; got a {type(users).__name__}")
     else:
         items = enumerate(users)
     found: dict[Identity, dict[Identity, None]] = {}
     for user, keys in items:
-        if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+        if not is_listed(keys):
             raise TypeError(f"users: the keys of each must be an iterable; one is a {type(keys).__name__}")
         own = found.setdefault(_canonical(user, "user ids"), {})
         for key in keys:

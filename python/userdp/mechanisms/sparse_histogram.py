@@ -22,6 +22,7 @@ from userdp.exact.numbers import (
     check_count,
     check_neighbors,
     is_integer,
+    is_listed,
     least,
     nonzero_level,
     open_unit_fraction,
@@ -530,7 +531,7 @@ class SparseHistogram(KeyMechanism):
         """Keys in canonical order, their counts, the sums of each, and whether it is listed."""
         if len(sums) != len(self._sums):
             raise ValueError(f"sums must be {len(self._sums)} as those of this histogram; got {len(sums)}")
-        if isinstance(listed, (str, bytes)) or not isinstance(listed, (Sequence, np.ndarray)):
+        if not is_listed(listed, (Sequence, np.ndarray)):
             raise TypeError(f"listed must be a sequence of keys; got {short_repr(listed)}")
         public = list(listed)
         if isinstance(counts, Mapping):

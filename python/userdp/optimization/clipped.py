@@ -32,7 +32,7 @@ from userdp.optimization.descent import (
     regularization_parameter,
     start_parameter,
 )
-from userdp.optimization.losses import CustomLoss, GradientRows
+from userdp.optimization.losses import GradientRows
 from userdp.optimization.schedules import ProjectedDescent
 from userdp.public_randomness import PublicSeed
 
@@ -46,8 +46,6 @@ MOST_ITERATIONS = 2000
 MOST_NUMBERS = 2**32
 """The default reads so many numbers over all rounds, which takes about half a minute, or FREE_ITERATIONS times all."""
 FREE_ITERATIONS = 200
-NUMBERS_OF_A_CALL = 2**11
-"""A call of a `CustomLoss` for a user takes as long as reading so many."""
 CLIPS = ("range", "small")
 """What `clip` may be beside a number."""
 PART_CLIP = 0.6
@@ -202,7 +200,7 @@ def small_clip(problem: DescentProblem, relative: float) -> float:
 def default_iterations(problem: DescentProblem, noise: float, count: int) -> int:
     """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C s are equal, within reason; the noise is C s."""
     balanced = problem.smoothness * problem.radius / (2 * math.sqrt(2) * noise)
-    of_a_user = problem.m * problem.dimension + NUMBERS_OF_A_CALL * isinstance(problem.loss, CustomLoss)
+    of_a_user = problem.m * problem.dimension + problem.loss.numbers_of_a_call
     in_time = max(FREE_ITERATIONS, MOST_NUMBERS // (count * of_a_user))
     return max(1, math.ceil(min(balanced, MOST_ITERATIONS, in_time)))
 

@@ -296,7 +296,7 @@ class TrackingDescent(PrivateDescent):
 
     def noise(self, ball: Ball) -> DiscreteGaussian:
         """The noise of a round with this ball."""
-        return _noise(self.part, 2 * ball.reach)
+        return self.part.noise(2 * ball.reach)
 
     def program(self, rows: GradientRows) -> AdaptiveMechanism:
         def transcript(draw: Sampler) -> Hashable:
@@ -346,7 +346,7 @@ class TrackingDescent(PrivateDescent):
     def _ends(self) -> int:
         """Beyond every answer: of a ball with the most steps, and the noise of the longest."""
         steps = 2 * self.grid_resolution
-        return self.problem.n_users * steps + _noise(self.part, 2 * steps).support
+        return self.problem.n_users * steps + self.part.noise(2 * steps).support
 
     def outcomes(self) -> Iterator[Hashable]:
         end = self._ends()
@@ -355,10 +355,6 @@ class TrackingDescent(PrivateDescent):
 
     def n_outcomes(self) -> int:
         return counted((2 * self._ends() + 1, self.problem.dimension * self.rounds))
-
-
-def _noise(part: GaussianAccount, sensitivity: int) -> DiscreteGaussian:
-    return part.noise(sensitivity)
 
 
 MOST_RESOLUTION = 2**28

@@ -23,6 +23,7 @@ from userdp.exact.numbers import (
     capped_power,
     check_count,
     exact_number,
+    is_listed,
     parse_delta,
     short_repr,
 )
@@ -64,7 +65,7 @@ class Outcome:
 
 def read_masses(value: Any, name: str) -> dict[Any, Fraction]:
     """Read a mapping to exact probabilities with the sum 1, or a sequence of things that are equally likely."""
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+    if is_listed(value, Sequence):
         things = list(value)
         value = {thing: Fraction(1, len(things)) for thing in things}
         if len(value) != len(things):

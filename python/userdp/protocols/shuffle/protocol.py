@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, short_repr
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, check_flag, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols.messages import (
@@ -70,8 +70,7 @@ class Client:
             For a second report, unless it is asked for. Also in a process that was forked after the client was made,
             which cannot know.
         """
-        if type(again) is not bool:
-            raise TypeError(f"again must be a bool; got {short_repr(again)}")
+        check_flag(again, "again")
         protocol, source = self._protocol, source_of(random_state)
         if not self._once.use() and not again:
             raise RuntimeError(
