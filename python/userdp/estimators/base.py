@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,8 @@ from userdp.users.containers import (
 from userdp.users.table import LARGEST_M, Users, UserTable, check_enrolled, encode_users
 
 Self = TypeVar("Self", bound="UserLevelEstimator")
-Reader = TypeVar("Reader", bound="UserLevelMechanism")
+Reader = TypeVar("Reader", bound="UserLevelMechanism[Any]")
+Plan = TypeVar("Plan", bound=Promise)
 Base = TypeVar("Base", bound="BaseEstimator")
 Floats = npt.NDArray[np.float64]
 
@@ -78,7 +79,7 @@ MOST_COLUMNS = 2**27
 
 
 @estimator
-class UserLevelMechanism(BaseEstimator):
+class UserLevelMechanism(BaseEstimator, Generic[Plan]):
     """What reads users' rows and draws once from them, private for users: all the rows that share a user id.
 
     A subclass makes a promise from its parameters and two public numbers (`_plan`), and says what it reads (`_read_X`,
@@ -146,7 +147,7 @@ class UserLevelMechanism(BaseEstimator):
     )
 
     @abstractmethod
-    def _plan(self, n_users: int, n_features: int) -> Promise:
+    def _plan(self, n_users: int, n_features: int) -> Plan:
         """What is drawn and what it costs. May depend on the parameters and on these two public numbers only."""
 
     def _lacking(self, grouped: bool) -> dict[str, str]:
@@ -175,11 +176,11 @@ class UserLevelMechanism(BaseEstimator):
                 setattr(frozen, name, _own(getattr(self, name)))
         return frozen
 
-    def _promised(self, n_users: int, n_features: int, unit: Unit) -> Promise:
+    def _promised(self, n_users: int, n_features: int, unit: Unit) -> Plan:
         without_rows = "" if self.enrolled is None else self.without_rows
         return self._plan(n_users, n_features).promised(unit, self.released, self._caveats(), without_rows)
 
-    def release_plan(self, *, n_users: int, n_features: int) -> Promise:
+    def release_plan(self, *, n_users: int, n_features: int) -> Plan:
         """What a fit will draw and cost, before there are data.
 
         Parameters
@@ -223,7 +224,7 @@ class UserLevelMechanism(BaseEstimator):
             setattr(made, ATTRIBUTE, vars(self)[ATTRIBUTE])
         return made
 
-    def _prepared(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Promise]:
+    def _prepared(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Plan]:
         """Return the estimator as it is now, users' rows, and the plan with its promise: all that a release needs."""
         frozen = self._frozen()
         frozen._check_given(grouped=groups is not None)
@@ -231,7 +232,7 @@ class UserLevelMechanism(BaseEstimator):
         table, unit = frozen._read(X, y, groups)
         return frozen, table, frozen._promised(table.n_users, table.n_columns, unit)
 
-    def _begun(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Promise, _core.Source]:
+    def _begun(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Plan, _core.Source]:
         """Prepare a release, say what its plan warns of, and open the source that it is drawn from."""
         frozen, table, plan = self._prepared(X, y, groups)
         for warning in plan.warnings:
@@ -344,15 +345,12 @@ def _own(value: Any) -> Any:
 
 
 @estimator
-class UserLevelEstimator(UserLevelMechanism):
+class UserLevelEstimator(UserLevelMechanism[ReleasePlan]):
     """An estimator whose fit is private for users: all the rows that share a user id.
 
     Fitting, the exact output distribution, costs and audits follow from the `ReleasePlan` that a subclass makes from
     its parameters and two public numbers (`_plan`).
     """
-
-    @abstractmethod
-    def _plan(self, n_users: int, n_features: int) -> ReleasePlan: ...
 
     def fit(self: Self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Draw once, and keep what was drawn.
@@ -375,7 +373,6 @@ class UserLevelEstimator(UserLevelMechanism):
             For work that would not end in minutes, from public numbers.
         """
         frozen, table, plan, source = self._begun(X, y, groups)
-        assert isinstance(plan, ReleasePlan), "a fit draws all at once"
         outcome = plan.draw(table, source, charges_of(self))
         assert plan.record is not None
         fitted = {
@@ -414,7 +411,6 @@ class UserLevelEstimator(UserLevelMechanism):
             When there are too many outcomes, or too many paths to them.
         """
         _, table, plan = self._prepared(X, y, groups)
-        assert isinstance(plan, ReleasePlan), "a fit draws all at once"
         return plan.output_distribution(table)
 
     _fitted_doc: ClassVar[dict[str, tuple[str, str]]] = {
@@ -603,7 +599,7 @@ class UserLevelRegressor(RegressorMixin, TargetEstimator):
 
 
 @estimator
-class PointReader(UserLevelMechanism):
+class PointReader(UserLevelEstimator):
     """An estimator that reads whole numbers up to a public largest one."""
 
     exact_integers: bool = fields.flag(
@@ -690,7 +686,6 @@ def as_finite_algorithm(
     """
     columns = estimator.n_features or estimator._columns() or 1 if n_features is None else n_features
     plan = estimator.release_plan(n_users=n_users, n_features=columns)
-    assert isinstance(plan, ReleasePlan), "a fit draws all at once"
     labeled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
 
     def distribution(dataset: Dataset) -> Pmf:

@@ -246,7 +246,7 @@ Analyst: TypeAlias = Callable[[tuple[Floats, ...]], Query]
 
 
 @estimator
-class WinsorizedQueries(UserLevelMechanism):
+class WinsorizedQueries(UserLevelMechanism[QueryPlan]):
     """Ask up to K questions about the same users, each chosen after the answers before it.
 
     A question is a function of one user's records that returns a vector; the answer is the mean of these vectors over
@@ -343,7 +343,6 @@ class WinsorizedQueries(UserLevelMechanism):
             When the number of users is too small for the method, with the number that it needs.
         """
         _, table, plan, source = self._begun(X, y, groups)
-        assert isinstance(plan, QueryPlan)
 
         def drawn(mechanism: Any, /, *arguments: Any) -> Any:
             return mechanism._draw(source, *arguments)
@@ -374,7 +373,6 @@ class WinsorizedQueries(UserLevelMechanism):
         if not callable(analyst):
             raise TypeError(f"analyst must be a callable from answers to the next question; got {short_repr(analyst)}")
         _, table, plan = self._prepared(X, y, groups)
-        assert isinstance(plan, QueryPlan)
         outcomes, record = plan.outcomes(), plan.charge(())
 
         def interaction(draw: Sampler) -> Hashable:

@@ -292,7 +292,7 @@ class SetUnion(KeyMechanism):
     @property
     def rounds(self) -> tuple[tuple[Fraction, int], ...]:
         """The parameter of the noise and the threshold of every round."""
-        return tuple((_gaussian(one).sigma_squared, one.threshold) for one in self._thresholds)
+        return tuple((one.noise.sigma_squared, one.threshold) for one in self._thresholds)
 
     @cached_property
     def _account(self) -> Rounds:
@@ -362,7 +362,7 @@ class SetUnion(KeyMechanism):
         if not each:
             raise ValueError(f"keys={keys}: a weight of {self.weight} is nothing when it is spread over so many")
         last = self._thresholds[-1]
-        reach = last.threshold + math.sqrt(float(_gaussian(last).sigma_squared)) * NormalDist().inv_cdf(wanted)
+        reach = last.threshold + math.sqrt(float(last.noise.sigma_squared)) * NormalDist().inv_cdf(wanted)
         if self.cap is not None and reach > self.cap:
             raise ValueError(
                 f"probability={short_repr(probability)}: sums are raised to the cap of {self.cap} at most, which is "
@@ -520,12 +520,7 @@ def _walked(users: tuple[tuple[Any, ...], ...], weight: int, cap: int) -> Iterab
     return zip(names, sums.tolist(), strict=True)
 
 
-def _gaussian(threshold: NoisyThreshold) -> DiscreteGaussian:
-    assert isinstance(threshold.noise, DiscreteGaussian)
-    return threshold.noise
-
-
-def _read_rounds(rounds: Any) -> tuple[NoisyThreshold, ...]:
+def _read_rounds(rounds: Any) -> tuple[NoisyThreshold[DiscreteGaussian], ...]:
     wanted = "rounds must be one or two pairs (sigma_squared, threshold)"
     if not is_listed(rounds, Sequence):
         raise TypeError(f"{wanted}; got {short_repr(rounds)}")

@@ -32,9 +32,7 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_bounds import check_keys, check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
@@ -563,8 +561,7 @@ class SparseHistogram(KeyMechanism):
         return LARGEST_COUNT
 
 
-def _clamped_masses(noise: AdditiveNoise, value: int, low: int, high: int) -> list[tuple[int, Fraction]]:
+def _clamped_masses(noise: Noise, value: int, low: int, high: int) -> list[tuple[int, Fraction]]:
     """The distribution of value + noise clamped to a range."""
-    assert isinstance(noise, (DiscreteGaussian, DiscreteLaplace))
     tails = [Fraction(1), *(noise.tail(x - value) for x in range(low + 1, high + 1)), Fraction(0)]
     return [(low + place, tails[place] - tails[place + 1]) for place in range(high - low + 1)]
