@@ -45,7 +45,7 @@ class Loss(PublicArgument, ABC):
 
     @abstractmethod
     def _by_user(self, data: UserTable, dimension: int) -> Any:
-        """Which rows a user has, as `_mean_gradients` reads it; what cannot give gradients of this length is refused."""
+        """Which rows a user has, as `_mean_gradients` reads it; refuses what gives no gradients of this length."""
 
     @abstractmethod
     def _mean_gradients(self, rows: GradientRows, theta: Floats) -> UserVectors:
