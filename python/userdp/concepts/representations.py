@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from userdp.concepts.classes import Bits, ConceptClass, DomainClass, Points, check_size
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import check_count, open_unit_fraction, open_unit_interval, short_repr
+from userdp.exact.numbers import check_count, check_kind, open_unit_fraction, open_unit_interval, short_repr
 
 PRIME = 2**61 - 1
 LABEL = b"userdp hashed point functions, version 1"
@@ -245,8 +245,7 @@ class MajorityVotes(ConceptClass):
     def __init__(self, classes: Iterable[ConceptClass]) -> None:
         self.classes = tuple(classes)
         for member in self.classes:
-            if not isinstance(member, ConceptClass):
-                raise TypeError(f"classes must be concept classes; got {short_repr(member)}")
+            check_kind(member, ConceptClass, "classes", "concept classes")
         if len(self.classes) % 2 == 0:
             raise ValueError(f"classes must be an odd number of concept classes; got {len(self.classes)}")
         if len({member.reading for member in self.classes}) > 1:

@@ -686,7 +686,7 @@ def as_finite_algorithm(
     """
     columns = estimator.n_features or estimator._columns() or 1 if n_features is None else n_features
     plan = estimator.release_plan(n_users=n_users, n_features=columns)
-    labeled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
+    labeled = estimator.needs_labels
 
     def distribution(dataset: Dataset) -> Pmf:
         fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))), n_features=columns)

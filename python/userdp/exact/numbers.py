@@ -285,6 +285,12 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def check_kind(value: Any, kinds: Any, name: str, what: str = "") -> None:
+    """Refuse what is no object of a class."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {what or 'a ' + kinds.__name__}; got {short_repr(value)}")
+
+
 def is_listed(value: Any, kinds: Any = Iterable) -> bool:
     """Whether a value lists others: an iterable, or one of these kinds, and no text."""
     return isinstance(value, kinds) and not isinstance(value, (str, bytes))

@@ -10,7 +10,7 @@ from userdp.concepts.classes import ConceptClass
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import is_integer, parse_delta, short_repr
+from userdp.exact.numbers import check_kind, is_integer, parse_delta, short_repr
 from userdp.learners.pac import ConceptClassifier
 from userdp.learners.voting import MODELS, Election, VotingClassifier, item_election
 from userdp.stability import RepresentationLearner, StableLearner
@@ -126,8 +126,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         super()._check_parameters()
         if self.stable_learner is None:
             return
-        if not isinstance(self.stable_learner, StableLearner):
-            raise TypeError(f"stable_learner must be a StableLearner or None; got {short_repr(self.stable_learner)}")
+        check_kind(self.stable_learner, StableLearner, "stable_learner", "a StableLearner or None")
         if self.gamma is not None:
             raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
         if isinstance(self.stable_learner.default, bytes):

@@ -19,7 +19,7 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed
 from userdp.estimators.selection import FITTED_DOC, ScoreSelector, check_likely_enough, choice_by_scores, drawn_by
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
+from userdp.exact.numbers import check_kind, open_unit_fraction, open_unit_interval
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import clipping_bound
 from userdp.learners.scores import clipped_pairwise_scores
@@ -33,8 +33,7 @@ MAX_LISTED = 2**16
 
 
 def _concepts(value: Any, name: str) -> None:
-    if not isinstance(value, ConceptClass):
-        raise TypeError(f"{name} must be a concept class, such as FiniteClass(...); got {short_repr(value)}")
+    check_kind(value, ConceptClass, name, "a concept class, such as FiniteClass(...)")
 
 
 @estimator

@@ -20,6 +20,7 @@ from userdp.exact.numbers import (
     Epsilon,
     Neighbors,
     check_count,
+    check_kind,
     check_neighbors,
     is_integer,
     is_listed,
@@ -142,8 +143,7 @@ class SparseHistogram(KeyMechanism):
         self._level = nonzero_level(epsilon)
         listed = tuple(sums)
         for one in listed:
-            if not isinstance(one, KeySum):
-                raise TypeError(f"sums must be KeySum objects; got {short_repr(one)}")
+            check_kind(one, KeySum, "sums", "KeySum objects")
         if sigma_squared is None or any(one.sigma_squared is None for one in listed):
             check_keys(max_keys, laplace=True)
         self._noise, self._rate = noise_of(scale, epsilon_per_unit, sigma_squared, (0, LARGEST_COUNT))

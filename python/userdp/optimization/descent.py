@@ -24,7 +24,7 @@ from userdp.estimators.base import TargetEstimator, UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, listed
 from userdp.exact.epsilon import planned_epsilon
-from userdp.exact.numbers import Delta, Epsilon, check_count, counted, parse_delta, short_repr
+from userdp.exact.numbers import Delta, Epsilon, check_count, check_kind, counted, parse_delta, short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.constraints import LEAST, Constraint, finite, finite_vector, length
@@ -381,13 +381,11 @@ class PublicRandomEstimator(DescentEstimator):
 
 
 def _known_loss(value: Any, name: str) -> None:
-    if not isinstance(value, Loss):
-        raise TypeError(f"{name} must be a loss of userdp.optimization; got {short_repr(value)}")
+    check_kind(value, Loss, name, "a loss of userdp.optimization")
 
 
 def _known_constraint(value: Any, name: str) -> None:
-    if not isinstance(value, Constraint):
-        raise TypeError(f"{name} must be an L2Ball or a Box; got {short_repr(value)}")
+    check_kind(value, Constraint, name, "an L2Ball or a Box")
 
 
 @estimator

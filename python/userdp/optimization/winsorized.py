@@ -53,7 +53,8 @@ from userdp.public_randomness import PublicSeed
 
 CLIP_NOBODY = tuple(name for name in METHODS if name not in NEED_A_PROMISE)
 """Methods for means that clip nobody inside the range, unless released tests allow it."""
-VARIANTS = ("convex", "convex-tail", "strongly-convex", "nonconvex")
+CONVEX = {"convex": (convex_bound, convex_schedule), "convex-tail": (tail_bound, tail_schedule)}
+VARIANTS = (*CONVEX, "strongly-convex", "nonconvex")
 DEFAULT_ITERATIONS = [2**k for k in range(9)]
 """Of these the one with the least bound is taken."""
 
@@ -129,10 +130,8 @@ class GradientOptions:
     def bound(self, problem: DescentProblem, steps: int, noise: float) -> float:
         """What the schedule of so many steps is proved for, at this noise of gradients."""
         H, R = problem.smoothness, problem.radius
-        if self.variant == "convex":
-            return convex_bound(steps, smoothness=H, radius=R, noise=noise)
-        if self.variant == "convex-tail":
-            return tail_bound(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant in CONVEX:
+            return CONVEX[self.variant][0](steps, smoothness=H, radius=R, noise=noise)
         if self.variant == "nonconvex":
             return nonconvex_bound(steps, smoothness=H, gap=self.largest_gap(problem), noise=noise)
         return strongly_convex_bound(steps, smoothness=H, strong_convexity=self.mu(problem), radius=R, noise=noise)
@@ -140,10 +139,8 @@ class GradientOptions:
     def schedule(self, problem: DescentProblem, steps: int, noise: float, seed: PublicSeed) -> Schedule:
         """Step sizes and weights."""
         H, R = problem.smoothness, problem.radius
-        if self.variant == "convex":
-            return convex_schedule(steps, smoothness=H, radius=R, noise=noise)
-        if self.variant == "convex-tail":
-            return tail_schedule(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant in CONVEX:
+            return CONVEX[self.variant][1](steps, smoothness=H, radius=R, noise=noise)
         if self.variant == "nonconvex":
             # 256 public bits modulo the number of steps: uniform but for 2**-240.
             index = int.from_bytes(seed.block("userdp query point"), "little") % steps

@@ -18,6 +18,7 @@ from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import (
     COUNTED,
     check_count,
+    check_kind,
     open_unit_fraction,
     parse_delta,
     short_repr,
@@ -132,8 +133,7 @@ class VersionSpace(ListLearner):
     """
 
     def __init__(self, hypotheses: ConceptClass) -> None:
-        if not isinstance(hypotheses, ConceptClass):
-            raise TypeError(f"hypotheses must be a ConceptClass; got {short_repr(hypotheses)}")
+        check_kind(hypotheses, ConceptClass, "hypotheses")
         self.hypotheses = hypotheses
 
     @property
@@ -181,8 +181,7 @@ class AccurateLists(ListLearner):
     """
 
     def __init__(self, learner: ListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:
-        if not isinstance(learner, ListLearner):
-            raise TypeError(f"learner must be a ListLearner; got {short_repr(learner)}")
+        check_kind(learner, ListLearner, "learner")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
         self.lists_indices = learner.lists_indices
         self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), check_count(holdout, "holdout")
@@ -319,8 +318,7 @@ class ListStabilityLearner(StableLearner):
         gamma: float | Fraction | str,
         default: Listed | None = None,
     ) -> None:
-        if not isinstance(list_learner, ListLearner):
-            raise TypeError(f"list_learner must be a ListLearner; got {short_repr(list_learner)}")
+        check_kind(list_learner, ListLearner, "list_learner")
         kind, name = (int, "an int") if list_learner.lists_indices else (bytes, "bytes")
         if default is None:
             default = list_learner.first_hypothesis()

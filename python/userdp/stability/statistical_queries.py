@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import open_unit_fraction, short_repr
+from userdp.exact.numbers import check_kind, open_unit_fraction, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.rounding import SharedOffsetRounding
 from userdp.public_randomness.seed import PublicSeed
@@ -154,11 +154,8 @@ class StatisticalQueryAlgorithm(ABC):
 
 def check_algorithm(algorithm: Any) -> None:
     """Refuse what is no algorithm, and what asks for too much."""
-    if not isinstance(algorithm, StatisticalQueryAlgorithm):
-        raise TypeError(
-            "algorithm must be a StatisticalQueryAlgorithm, such as DecisionListQueries(...); got "
-            f"{short_repr(algorithm)}"
-        )
+    what = "a StatisticalQueryAlgorithm, such as DecisionListQueries(...)"
+    check_kind(algorithm, StatisticalQueryAlgorithm, "algorithm", what)
     open_unit_fraction(algorithm.tolerance, "tolerance")
     if algorithm.intervals > MAX_INTERVALS:
         raise BudgetError(
