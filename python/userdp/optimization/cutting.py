@@ -18,7 +18,8 @@ import numpy as np
 
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import open_unit_interval
-from userdp.optimization.moments import MomentProblem, QuantileSearch, needed_users, power_of_two_below
+from userdp.means.range_search import power_of_two_below
+from userdp.optimization.moments import MomentProblem, QuantileSearch, needed_users
 
 if TYPE_CHECKING:
     from userdp.means.gaussian_account import GaussianAccount

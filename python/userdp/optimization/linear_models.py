@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from userdp.optimization.descent import (
 )
 from userdp.optimization.least_squares import MomentRegression, moment_regression
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
-from userdp.optimization.moments import MomentProblem
+from userdp.optimization.moments import MomentProblem, MomentSolver
 from userdp.optimization.phased import PhasedDescent
 from userdp.optimization.preconditioned import LogisticFit, preconditioned_regression
 from userdp.optimization.winsorized import GradientOptions, winsorized_descent
@@ -38,10 +38,6 @@ from userdp.public_randomness import PublicSeed
 from userdp.runtime import warn
 from userdp.users.containers import Grid
 from userdp.users.vectors import JointRows
-
-if TYPE_CHECKING:
-    from userdp.estimators.plan import Budget
-    from userdp.mechanisms.composed import AdaptiveMechanism
 
 Solver: TypeAlias = Callable[[DescentProblem, PublicSeed, "int | None"], PrivateDescent]
 
@@ -72,48 +68,6 @@ that spread over all columns give predictions of this size."""
 RESIDUAL = 2.0
 """Residuals in units of half the range of targets beyond which the squared loss goes on as a line: as far apart as a
 prediction and a target within the range can be."""
-
-
-class MomentSolver(Protocol):
-    """A plan that starts from private second moments."""
-
-    def budget(self) -> Budget:
-        """What a fit costs, and on what it is spent."""
-
-    def program(self, rows: JointRows) -> AdaptiveMechanism:
-        """What is drawn."""
-
-    def outcomes(self) -> Iterable[Hashable]:
-        """All transcripts that are possible."""
-
-    def n_outcomes(self) -> int:
-        """The number of possible transcripts."""
-
-    def warnings(self) -> list[str]:
-        """That there are too few users, from public numbers."""
-
-    def fit(self, outcome: Any) -> MomentFit:
-        """What a transcript stands for."""
-
-
-class MomentFit(Protocol):
-    """A linear model in units of public bounds, and what is known of it."""
-
-    @property
-    def coefficients(self) -> Floats:
-        """One for each column."""
-
-    @property
-    def intercept(self) -> float:
-        """0 where there is none."""
-
-    @property
-    def noise_ratio(self) -> float:
-        """Noise of the second moments over their least eigenvalue."""
-
-    @property
-    def converged(self) -> bool:
-        """Whether noise is small beside what was to be found."""
 
 
 @estimator
