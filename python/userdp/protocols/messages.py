@@ -209,9 +209,7 @@ def _plain(value: Any) -> object:
         return value
     if isinstance(value, np.generic):
         return _plain(value.item())
-    if isinstance(value, int):
-        return {"rational": str(value)}
-    if isinstance(value, (float, Fraction)):
+    if isinstance(value, (int, float, Fraction)):
         return {"rational": str(Fraction(value))}
     if isinstance(value, LogRatio):
         return {"log": str(value.ratio)}
