@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from userdp import _core
 from userdp.exact.epsilon import level_of
 from userdp.exact.numbers import Bounds, Delta, Epsilon, LogRatio, parse_delta, parse_exact, short_repr, split_text
-from userdp.exact.pmf import Masses, PmfLike, is_table, masses_of, rows_of
+from userdp.exact.pmf import Masses, Pmf, PmfLike, is_table, masses_of, rows_of
 
 __all__ = [
     "Bounds",
@@ -73,6 +73,11 @@ class Verdict:
         return self.holds
 
 
+Floats = npt.NDArray[np.float64]
+OnePmf: TypeAlias = "Pmf | Sequence[Fraction | str | int | float]"
+"""One pmf for sure; an array may have a row for each of several."""
+
+
 def _pairs(p: Any, q: Any, evaluate: Callable[[Masses, Masses], T]) -> T | list[T]:
     """Apply `evaluate` to the pair, or to each pair of rows."""
     p, q = split_text(p), split_text(q)
@@ -95,12 +100,16 @@ def _evaluate_row(index: int, p: Any, q: Any, evaluate: Callable[[Masses, Masses
         raise kind(f"row {index}: {error}") from None
 
 
-def _floats(p: Any, q: Any, evaluate: Callable[[Masses, Masses], float]) -> Any:
+def _floats(p: Any, q: Any, evaluate: Callable[[Masses, Masses], float]) -> float | Floats:
     values = _pairs(p, q, evaluate)
     return np.array(values, dtype=np.float64) if isinstance(values, list) else values
 
 
-def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
+@overload
+def hockey_stick(p: OnePmf, q: OnePmf, epsilon: Epsilon) -> float: ...
+@overload
+def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> float | Floats: ...
+def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> float | Floats:
     """Hockey-stick divergence of p from q, sum over o of max(0, p_o - e^epsilon q_o), correctly rounded.
 
     Parameters
@@ -135,7 +144,11 @@ def hockey_stick(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     return _floats(p, q, lambda p, q: _core.hockey_stick(p, q, level))
 
 
-def hockey_stick_bounds(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
+@overload
+def hockey_stick_bounds(p: OnePmf, q: OnePmf, epsilon: Epsilon) -> Bounds: ...
+@overload
+def hockey_stick_bounds(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Bounds | list[Bounds]: ...
+def hockey_stick_bounds(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Bounds | list[Bounds]:
     """Floats that enclose the hockey-stick divergence of p from q.
 
     Parameters
@@ -160,7 +173,11 @@ def hockey_stick_bounds(p: PmfLike, q: PmfLike, epsilon: Epsilon) -> Any:
     return _pairs(p, q, lambda p, q: Bounds(*_core.hockey_stick_bounds(p, q, level)))
 
 
-def is_indistinguishable(p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Delta) -> Any:
+@overload
+def is_indistinguishable(p: OnePmf, q: OnePmf, *, epsilon: Epsilon, delta: Delta) -> Verdict: ...
+@overload
+def is_indistinguishable(p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Delta) -> Verdict | list[Verdict]: ...
+def is_indistinguishable(p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Delta) -> Verdict | list[Verdict]:
     """Decide whether p and q are (epsilon, delta)-indistinguishable, in both directions.
 
     Parameters
@@ -230,7 +247,11 @@ def privacy_profile(p: PmfLike, q: PmfLike, epsilons: Sequence[Epsilon] | npt.Ar
     return np.array(_pairs(p, q, lambda p, q: _core.privacy_profile(p, q, levels)), dtype=np.float64)
 
 
-def epsilon_at_delta(p: PmfLike, q: PmfLike, delta: Delta) -> Any:
+@overload
+def epsilon_at_delta(p: OnePmf, q: OnePmf, delta: Delta) -> Bounds: ...
+@overload
+def epsilon_at_delta(p: PmfLike, q: PmfLike, delta: Delta) -> Bounds | list[Bounds]: ...
+def epsilon_at_delta(p: PmfLike, q: PmfLike, delta: Delta) -> Bounds | list[Bounds]:
     """Smallest epsilon >= 0 at which p and q are (epsilon, delta)-indistinguishable.
 
     Parameters
@@ -266,7 +287,11 @@ def epsilon_at_delta(p: PmfLike, q: PmfLike, delta: Delta) -> Any:
     return _pairs(p, q, bounds)
 
 
-def max_divergence(p: PmfLike, q: PmfLike) -> Any:
+@overload
+def max_divergence(p: OnePmf, q: OnePmf) -> float: ...
+@overload
+def max_divergence(p: PmfLike, q: PmfLike) -> float | Floats: ...
+def max_divergence(p: PmfLike, q: PmfLike) -> float | Floats:
     """Max divergence of p from q in nats, the largest ln(p_o / q_o) over outputs with p_o > 0.
 
     Parameters
@@ -287,7 +312,11 @@ def max_divergence(p: PmfLike, q: PmfLike) -> Any:
     return _floats(p, q, _core.max_divergence)
 
 
-def total_variation(p: PmfLike, q: PmfLike) -> Any:
+@overload
+def total_variation(p: OnePmf, q: OnePmf) -> float: ...
+@overload
+def total_variation(p: PmfLike, q: PmfLike) -> float | Floats: ...
+def total_variation(p: PmfLike, q: PmfLike) -> float | Floats:
     """Total variation distance, half the sum of |p_o - q_o|.
 
     Parameters
@@ -308,7 +337,11 @@ def total_variation(p: PmfLike, q: PmfLike) -> Any:
     return _floats(p, q, _core.total_variation)
 
 
-def kl_divergence(p: PmfLike, q: PmfLike) -> Any:
+@overload
+def kl_divergence(p: OnePmf, q: OnePmf) -> float: ...
+@overload
+def kl_divergence(p: PmfLike, q: PmfLike) -> float | Floats: ...
+def kl_divergence(p: PmfLike, q: PmfLike) -> float | Floats:
     """Kullback-Leibler divergence of p from q in nats, the sum of p_o ln(p_o / q_o).
 
     Parameters
@@ -329,7 +362,11 @@ def kl_divergence(p: PmfLike, q: PmfLike) -> Any:
     return _floats(p, q, _core.kl_divergence)
 
 
-def chi2_divergence(p: PmfLike, q: PmfLike) -> Any:
+@overload
+def chi2_divergence(p: OnePmf, q: OnePmf) -> float: ...
+@overload
+def chi2_divergence(p: PmfLike, q: PmfLike) -> float | Floats: ...
+def chi2_divergence(p: PmfLike, q: PmfLike) -> float | Floats:
     """Chi-square divergence of p from q, the sum of (p_o - q_o)^2 / q_o.
 
     Parameters
@@ -350,7 +387,11 @@ def chi2_divergence(p: PmfLike, q: PmfLike) -> Any:
     return _floats(p, q, _core.chi2_divergence)
 
 
-def renyi_divergence(p: PmfLike, q: PmfLike, order: float | int | Fraction | str) -> Any:
+@overload
+def renyi_divergence(p: OnePmf, q: OnePmf, order: float | int | Fraction | str) -> float: ...
+@overload
+def renyi_divergence(p: PmfLike, q: PmfLike, order: float | int | Fraction | str) -> float | Floats: ...
+def renyi_divergence(p: PmfLike, q: PmfLike, order: float | int | Fraction | str) -> float | Floats:
     """Rényi divergence of p from q in nats, ln(sum of p_o^a q_o^(1-a)) / (a - 1).
 
     Parameters

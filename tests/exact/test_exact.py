@@ -13,7 +13,8 @@ import pytest
 from oracle import divergence as oracle
 from userdp import _core
 from userdp.exact import LogRatio
-from userdp.exact.numbers import parse_delta, parse_level, round_down, round_up
+from userdp.exact.numbers import least, parse_delta, parse_level, round_down, round_up
+from userdp.exceptions import BudgetError
 
 F = Fraction
 
@@ -110,3 +111,28 @@ def test_only_the_logarithm_of_a_number_is_read(text: str) -> None:
 def test_no_probability_is_a_logarithm() -> None:
     with pytest.raises(ValueError, match="delta"):
         parse_delta("ln(2)")
+
+
+# --- the least integer
+
+
+@pytest.mark.parametrize("answer", [1, 2, 3, 7, 8, 9, 1000])
+def test_least_is_where_a_predicate_begins_to_hold(answer: int) -> None:
+    assert least(lambda n: n >= answer, 0, answer) == answer
+    assert least(lambda n: n >= answer, 0, 2000) == answer
+    asked: list[int] = []
+
+    def holds(n: int) -> bool:
+        asked.append(n)
+        return n >= answer
+
+    assert least(holds, 0, 1, 1024) == answer
+    assert max(asked) <= max(1, 2 * answer)
+    assert len(asked) <= 2 * answer.bit_length() + 2
+
+
+def test_more_than_the_most_is_never_asked() -> None:
+    with pytest.raises(BudgetError, match="too many"):
+        least(lambda n: n > 100, 0, 1, 100, BudgetError("too many"))
+    with pytest.raises(ValueError, match="up to 5"):
+        least(lambda _: False, 0, 1, 5)

@@ -21,9 +21,9 @@ from userdp.estimators import as_finite_algorithm
 from userdp.means import WinsorizedMean
 from userdp.means import estimator as mean_module
 from userdp.means import iterated as iterated_module
+from userdp.means import winsorized as winsorized_module
 from userdp.means.iterated import GaussianRounds, RoundSchedule
-from userdp.means.winsorized import FullRangeLaplace
-from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.optimization.finite import CachedUserVectors
 from userdp.report import AuditReport
 from userdp.testing import assert_user_private
@@ -279,14 +279,11 @@ def test_two_columns_around_a_center(method: str, norm: str, steps: int, least: 
 
 
 def test_half_the_sensitivity_shows_in_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = FullRangeLaplace.__init__
+    whole = winsorized_module.laplace_noise
 
-    def too_quiet(self: FullRangeLaplace, problem: Any, steps: int) -> None:
-        whole(self, problem, steps)
-        self.noise = type(self.noise)(
-            epsilon=2 * problem.epsilon, sensitivity=self.noise._sensitivity, bounds=self.noise.bounds
-        )
+    def too_quiet(epsilon: Any, sensitivity: int, bounds: tuple[int, int]) -> DiscreteLaplace:
+        return whole(2 * epsilon, sensitivity, bounds)
 
-    monkeypatch.setattr(FullRangeLaplace, "__init__", too_quiet)
+    monkeypatch.setattr(winsorized_module, "laplace_noise", too_quiet)
     learner = WinsorizedMean(epsilon=4, bounds=((0, -3), (2, -1)), m=2, method="laplace", grid_resolution=1)
     assert worst_loss(learner, IN_THE_PLANE, 2) > 4

@@ -81,7 +81,7 @@ def test_one_round_is_the_gaussian_mechanism() -> None:
     one, other = iterated(10_000, 64, 1), plan_gaussian(problem(10_000, 64, 1))
     assert isinstance(other, IteratedMean)
     assert one.schedule == other.schedule
-    assert one.rounds[0].mechanism.sigma_squared == other.rounds[0].mechanism.sigma_squared
+    assert one.rounds[0].noise.mechanism.sigma_squared == other.rounds[0].noise.mechanism.sigma_squared
     rho = float(largest_mu2(1, "1e-6")) / 2
     assert one.predicted_error() == pytest.approx(math.sqrt(64 * 2 / (10_000**2 * rho)))
 
@@ -170,14 +170,14 @@ def test_what_is_spent_is_within_the_claim(d: int) -> None:
         assert cost.rho == cost.mu2 / 2
         drawn = F(0)
         for this, share in zip(method.rounds, plan.shares, strict=True):
-            each = F(4 * this.reach**2) / (this.mechanism.sigma_squared - 4)
+            each = F(4 * this.reach**2) / (this.noise.mechanism.sigma_squared - 4)
             assert each <= noise.account.amount * share
             drawn += each
-            assert this.mechanism.distance <= NOISE_DISTANCE
+            assert this.noise.mechanism.distance <= NOISE_DISTANCE
             assert this.reach == math.floor(F(this.radius) / F(this.grid))
             assert 500 * this.reach < 2**61
         assert F(99, 100) * cost.mu2 < drawn <= cost.mu2
-        assert cost.distance >= sum(d * this.mechanism.distance for this in method.rounds)
+        assert cost.distance >= sum(d * this.noise.mechanism.distance for this in method.rounds)
 
 
 @pytest.mark.parametrize("d", [1, 2, 7])
@@ -189,7 +189,7 @@ def test_laplace_rounds_spend_epsilon(d: int) -> None:
     assert sum(budget.parts.values()) == F("0.7")
     for this, part in zip(plan.rounds, budget.parts.values(), strict=True):
         # a vector of length 2R has a 1-norm of at most 2R sqrt(d)
-        assert (this.mechanism.scale * part) ** 2 >= (1 - F(1, 2**40)) * math.isqrt(4 * this.reach**2 * d) ** 2
+        assert (this.noise.mechanism.scale * part) ** 2 >= (1 - F(1, 2**40)) * math.isqrt(4 * this.reach**2 * d) ** 2
 
 
 def errors(plan: MeanMethod, spread: float, runs: int, seed: int) -> np.ndarray[Any, Any]:

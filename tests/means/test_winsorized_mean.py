@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,9 +26,16 @@ from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.means import WinsorizedMean, range_search
 from userdp.means.gaussian_account import GaussianAccount, GaussianUnit
-from userdp.means.problem import MeanMethod, MeanProblem
+from userdp.means.problem import MeanMethod, MeanProblem, SumNoise
 from userdp.means.range_search import Lattice, RangeSearch
-from userdp.means.winsorized import WinsorizedBall, WinsorizedColumns, plan_laplace, plan_paper, plan_practical
+from userdp.means.winsorized import (
+    SummedMean,
+    plan_laplace,
+    plan_paper,
+    plan_practical,
+    winsorized_ball,
+    winsorized_columns,
+)
 from userdp.means.winsorized_budget import ColumnBudget, best_column_budget
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.composed import output_distribution, run
@@ -74,8 +82,7 @@ def audited(method: MeanMethod, universe: Any, epsilon: Any, delta: Any = 0) -> 
 
 def with_noise(method: Any, noise: Any) -> Any:
     """The same method with other noise."""
-    method.noise = noise
-    return method
+    return replace(method, noise=SumNoise(noise))
 
 
 # --- exact audits
@@ -85,13 +92,13 @@ def with_noise(method: Any, noise: Any) -> Any:
 def test_exact_audit_of_range_and_sum_with_users_without_rows(n: int) -> None:
     universe = [(-1.7,), (-0.2,), (0.3,), (1.9,), (math.nan,), (math.inf,), None]
     parts = ColumnBudget(1, F(1, 3), F(2, 3), "pure", 0.5)
-    method = WinsorizedColumns("practical", problem_of(n, max_norm=2.0), TINY, parts)
+    method = winsorized_columns("practical", problem_of(n, max_norm=2.0), TINY, parts)
     report = audited(method, universe, 1)
     print(f"n = {n}: worst delta {report.worst_delta} at epsilon 1, epsilon {report.epsilon}")
     assert report.holds
     # Nearly tight: a range and a sum are both as far apart as they may be.
     assert report.epsilon.lower > 0.8
-    half = DiscreteLaplace(epsilon=F(4, 3), sensitivity=4, bounds=method.noise.bounds)
+    half = DiscreteLaplace(epsilon=F(4, 3), sensitivity=4, bounds=method.noise.mechanism.bounds)
     weak = audited(with_noise(method, half), universe, 1)
     print(f"n = {n}: half the noise, worst delta {weak.worst_delta}")
     assert weak.holds is False
@@ -125,15 +132,14 @@ def test_exact_audit_of_the_ball(unit: GaussianUnit) -> None:
     account = GaussianAccount(unit, largest(epsilon, delta, distance=F(1, 2**90)))
     lattice = Lattice(0.5, 2, 2, 2)
 
-    def ball() -> WinsorizedBall:
+    def ball() -> SummedMean:
         problem = problem_of(2, max_norm=2.0, delta=delta)
-        return WinsorizedBall(
-            "practical", problem, 1, lattice, 1.0, 2 if unit == "rho" else 8, F(1, 4), account, F(1, 2**90)
-        )
+        search = RangeSearch(lattice, 1, F(1, 4))
+        return winsorized_ball(problem, search, 1.0, 2 if unit == "rho" else 8, F(1, 4), account, F(1, 2**90))
 
     report = audited(ball(), universe, epsilon, delta)
     method = ball()
-    quarter = DiscreteGaussian(sigma_squared=method.noise.sigma_squared / 4)
+    quarter = DiscreteGaussian(sigma_squared=method.noise.mechanism.sigma_squared / 4)
     weak = audited(with_noise(method, quarter), universe, epsilon, delta)
     print(f"ball: worst delta {report.worst_delta}; of half the noise {weak.worst_delta}; claimed {delta}")
     assert report.holds
@@ -144,7 +150,7 @@ def test_exact_audit_of_two_columns_under_optimal_composition() -> None:
     universe, epsilon, delta = [(-1.0, -1.0), (1.0, 1.0), (1.0, -1.0)], F(1), F(1, 50)
     lattice = Lattice(1.0, 1, 1, 2)
     method, weak = (
-        WinsorizedColumns("practical", problem_of(2, 2, max_norm=1.4, delta=delta), lattice, budget)
+        winsorized_columns("practical", problem_of(2, 2, max_norm=1.4, delta=delta), lattice, budget)
         for budget in (
             _two_groups(epsilon, delta),
             ColumnBudget(2, F(1, 2), 2 * _two_groups(epsilon, delta).epsilon_noise, "", 1.0),
@@ -161,7 +167,7 @@ def _two_groups(epsilon: Fraction, delta: Fraction) -> ColumnBudget:
 
 
 def test_pmfs_are_the_same_from_counts_and_from_occupied_bins(monkeypatch: pytest.MonkeyPatch) -> None:
-    method = WinsorizedColumns("practical", problem_of(3), TINY, ColumnBudget(1, F(1, 2), F(1, 2), "pure", 0.5))
+    method = winsorized_columns("practical", problem_of(3), TINY, ColumnBudget(1, F(1, 2), F(1, 2), "pure", 0.5))
     outputs = tuple(method.outcomes())
     for dataset in itertools.combinations_with_replacement([((-1.7,),), ((0.3,),), (None,)], 3):
         dense = output_distribution(method.program(vectors_of(dataset)), outputs)
@@ -239,9 +245,8 @@ def test_the_error_is_as_predicted_and_far_below_that_of_the_full_range() -> Non
     n, m, epsilon, runs = 1000, 256, 0.5, 12_000
     problem = problem_of(n, concentration=1 / math.sqrt(m), epsilon=epsilon)
     practical, full = plan_practical(problem), plan_laplace(problem)
-    assert isinstance(practical, WinsorizedColumns)
-    noise = float(practical.each.epsilon_noise)
-    formula = math.sqrt(2 * (practical.lattice.length / (n * noise)) ** 2)
+    noise = float(practical.budget().parts["noise"])
+    formula = math.sqrt(2 * (practical.search.lattice.length / (n * noise)) ** 2)
     assert formula <= practical.predicted_error() <= 1.01 * formula
     assert math.isclose(full.predicted_error(), math.sqrt(2) * 2 / (n * epsilon), rel_tol=1e-12)
     rng, source = np.random.default_rng(5), _core.Source(5)
@@ -278,7 +283,7 @@ def test_errors_of_several_columns_are_as_predicted(delta: Fraction) -> None:
         plan_laplace(problem_of(n, d)),
         plan_laplace(problem_of(n, d, norm="max")),
     ]
-    assert isinstance(plans[0], WinsorizedBall) is bool(delta)
+    assert plans[0].noise.gaussian is bool(delta)
     for plan in plans:
         squares = [
             np.sum((plan.mean(run(plan.program(vectors), source)) - means.mean(axis=0)) ** 2) for _ in range(runs)
@@ -292,7 +297,7 @@ def test_errors_of_several_columns_are_as_predicted(delta: Fraction) -> None:
 def test_vectors_are_not_clipped_where_the_mean_is_at_the_end_of_all_bins() -> None:
     n, d, u = 20_000, 64, 1 / 16
     plan = plan_practical(problem_of(n, d, concentration=u, epsilon=4, delta=F(1, 10**6)))
-    assert isinstance(plan, WinsorizedBall)
+    assert plan.radius is not None
     search = plan.search
     ends = search.middles((search.lattice.n_bins // 2,) * d) + search.lattice.length / 2
     means = ends + np.random.default_rng(3).normal(size=(n, d)) * (u / math.sqrt(d))

@@ -87,10 +87,10 @@ def _remember_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     fair, known = GradientRows.at, {}
 
     def at(self: Any, theta: Any) -> Any:
-        chosen = None if self._selected is None else tuple(self._selected.tolist())
-        key = (id(self._X), chosen, theta.tobytes())
+        chosen = None if self.selected is None else tuple(self.selected.tolist())
+        key = (id(self.X), chosen, theta.tobytes())
         if key not in known:
-            known[key] = (self._X, CachedUserVectors(fair(self, theta)))  # the array, so that its id stays its own
+            known[key] = (self.X, CachedUserVectors(fair(self, theta)))  # the array, so that its id stays its own
         return known[key][1]
 
     monkeypatch.setattr(GradientRows, "at", at)

@@ -61,8 +61,8 @@ def test_audit_with_a_range() -> None:
     plan: Any = FiniteMinimizer(
         epsilon=3, m=1, method="paper", concentration=0.02, grid_resolution=4, loss_bounds=(0, 1)
     )._method(2, 2)
-    print(plan.lattice)
-    assert plan.lattice.n_bins > 1
+    print(plan.search.lattice)
+    assert plan.search.lattice.n_bins > 1
     assert report.holds
     print(f"worst delta {report.worst_delta}, epsilon {report.epsilon}")
 

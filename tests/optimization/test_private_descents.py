@@ -17,9 +17,8 @@ from userdp.estimators import as_finite_algorithm
 from userdp.means import methods as methods_module
 from userdp.optimization import Box, L2Ball, LogisticLoss, PhasedERM, SquaredLoss, WinsorizedGradientDescent
 from userdp.optimization import phased as phased_module
-from userdp.optimization import winsorized as winsorized_module
 from userdp.optimization.phased import blocks_of, default_least_users, phase_iterations, phases
-from userdp.optimization.winsorized import gradient_options
+from userdp.optimization.winsorized import TrackingDescent, gradient_options
 from userdp.public_randomness import PublicSeed
 
 F = Fraction
@@ -48,9 +47,9 @@ def audited(learner: Any, n_users: int, m: int, rows: Any = ROWS, delta: Any = 0
 
 @pytest.fixture(params=[1, 2], ids=["all noise", "half noise"])
 def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    part, gaussian = methods_module.equal_part, winsorized_module._noise
+    part, of_a_round = methods_module.equal_part, TrackingDescent.part.fget
     monkeypatch.setattr(methods_module, "equal_part", lambda epsilon, parts: part(epsilon, parts) * request.param)
-    monkeypatch.setattr(winsorized_module, "_noise", lambda part, reach: gaussian(part.part(request.param**2), reach))
+    monkeypatch.setattr(TrackingDescent, "part", property(lambda self: of_a_round(self).part(request.param**2)))
     with forgotten_plans():
         yield request.param
 
@@ -86,7 +85,7 @@ def test_audit_of_phases(assignment: str, noise: int) -> None:
 def test_blocks_by_the_data_fail_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first user's row says which of the last two is in the first block: replacing that user moves them.
     def program(self: Any, rows: Any) -> Any:
-        order = [0, 1, 2, 3] if rows._X[0, 0] > 0 else [0, 1, 3, 2]
+        order = [0, 1, 2, 3] if rows.X[0, 0] > 0 else [0, 1, 3, 2]
         self.blocks = [np.array(order[:3], dtype=np.uint32), np.array(order[3:], dtype=np.uint32)]
         return planned(self, rows)
 

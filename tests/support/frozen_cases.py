@@ -35,6 +35,7 @@ from userdp.cli import main as run_command
 from userdp.concepts import DecisionStumps, Intervals, Parities, PointFunctions, Thresholds
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean, ProductDistribution
 from userdp.estimators import as_finite_algorithm
+from userdp.estimators.saving import _SAVED, arguments_of
 from userdp.learners import (
     AgnosticPACClassifier,
     ClippedPairwiseEM,
@@ -150,8 +151,8 @@ def plain(value: Any) -> Any:
         return value.hex()
     if isinstance(value, (Fraction, LogRatio)):
         return str(value)
-    if hasattr(value, "_arguments"):
-        return plain(value._arguments())
+    if type(value) in _SAVED.values():
+        return plain(arguments_of(value))
     if isinstance(value, bytes):
         return value.hex() if len(value) < 100 else digest(value.hex())
     if isinstance(value, Mapping):

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from userdp.exact.epsilon import upper
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import PrivacyLevel, least
 
 Test: TypeAlias = Literal["fixed", "anytime"]
 
@@ -166,16 +166,10 @@ def _first_standing(refuted: Callable[[Fraction], bool]) -> Fraction:
 
 def _largest_rejected(refuted: Callable[[Fraction], bool]) -> Fraction:
     """The largest E on the grid that is refuted, where less is refuted whenever more is; 1 if there is none."""
-    low, high = GRID // 2, GRID
     if not refuted(Fraction(1)):
         return Fraction(1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if refuted(Fraction(middle, GRID - middle)):
-            low = middle
-        else:
-            high = middle
-    return Fraction(low, GRID - low)
+    largest = least(lambda place: not refuted(Fraction(place, GRID - place)), GRID // 2, GRID) - 1
+    return Fraction(largest, GRID - largest)
 
 
 def claim_refuted(

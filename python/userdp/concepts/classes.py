@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.concepts.points import points_of
-from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
+from userdp.estimators.saving import arguments_of, repr_of, saved_as_parameter
+from userdp.exact.numbers import check_count, exact_number, is_integer, is_listed, short_repr
 from userdp.exceptions import BudgetError
 
 Points = npt.NDArray[np.integer[Any]]
@@ -112,16 +112,11 @@ class ConceptClass(ABC):
     def describe(self, index: int) -> str:
         """When the hypothesis with this index says True, in words."""
 
-    @abstractmethod
-    def _arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make the class again."""
-
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={short_repr(value)}" for name, value in self._arguments().items())
-        return f"{type(self).__name__}({arguments})"
+        return repr_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._arguments()), ()
+        return partial(type(self), **arguments_of(self)), ()
 
     def _range(self, start: int, stop: int | None) -> npt.NDArray[np.int64]:
         """Return the numbers of the hypotheses from start up to stop."""
@@ -153,8 +148,7 @@ def column_of(X: npt.NDArray[Any], feature: int) -> npt.NDArray[Any]:
     """Return one column of a table; refused by its shape alone."""
     if X.ndim != 2 or X.shape[1] <= feature:
         raise ValueError(f"X must have a column {feature}; got the shape {X.shape}")
-    column: npt.NDArray[Any] = X[:, feature]
-    return column
+    return X[:, feature]
 
 
 MAX_PARITY_BITS = 22
@@ -206,9 +200,6 @@ class _SizedDomainClass(DomainClass):
 
     _cheaper = "use a coarser domain"
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"domain_size": self.domain_size, "feature": self.feature}
-
 
 @saved_as_parameter
 class FiniteClass(DomainClass):
@@ -256,16 +247,12 @@ class FiniteClass(DomainClass):
         return len(self.matrix)
 
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
-        predictions: Bits = self.matrix[hypotheses, points]
-        return predictions
+        return self.matrix[hypotheses, points]
 
     def describe(self, index: int) -> str:
         """The points that it says True about."""
         points = np.flatnonzero(self.matrix[self._known(index)])
         return f"x in {{{', '.join(map(str, points))}}}"
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"matrix": self.matrix, "feature": self.feature}
 
 
 @saved_as_parameter
@@ -381,8 +368,7 @@ class PointFunctions(_SizedDomainClass):
         return 1
 
     def _predict(self, points: npt.NDArray[np.int64], hypotheses: npt.NDArray[np.int64]) -> Bits:
-        equal: Bits = points == hypotheses
-        return equal
+        return points == hypotheses
 
     def describe(self, index: int) -> str:
         """``x = v``, or ``never``."""
@@ -434,17 +420,13 @@ class Parities(DomainClass):
         both = points & hypotheses
         for shift in (16, 8, 4, 2, 1):
             both ^= both >> shift
-        odd: Bits = (both & 1).astype(np.bool_)
-        return odd
+        return (both & 1).astype(np.bool_)
 
     def describe(self, index: int) -> str:
         """Which bits count."""
         known = self._known(index)
         bits = [str(bit) for bit in range(self.n_bits) if known >> bit & 1]
         return f"odd number of ones among the bits {', '.join(bits)}" if bits else "never"
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"n_bits": self.n_bits, "feature": self.feature}
 
 
 def read_table(matrix: Any, shape: str) -> npt.NDArray[np.bool_]:
@@ -490,7 +472,7 @@ class DecisionStumps(ConceptClass):
     """
 
     def __init__(self, thresholds: Sequence[Sequence[float]]) -> None:
-        if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable):
+        if not is_listed(thresholds):
             raise TypeError(f"thresholds must have a sequence of cuts for each feature; got {short_repr(thresholds)}")
         self._cuts = tuple(_cuts(feature, cuts) for feature, cuts in enumerate(thresholds))
         lengths = [len(cuts) for cuts in self._cuts]
@@ -531,8 +513,7 @@ class DecisionStumps(ConceptClass):
         """What stumps say about points; see `ConceptClass.predict`."""
         hypotheses = self._range(start, stop)
         cut, at_most = hypotheses // 2, hypotheses % 2 == 1
-        predictions: Bits = (points[:, self._feature_of_cut[cut]] > self._place_of_cut[cut]) ^ at_most
-        return predictions
+        return (points[:, self._feature_of_cut[cut]] > self._place_of_cut[cut]) ^ at_most
 
     def describe(self, index: int) -> str:
         """``feature f > c`` or ``feature f <= c``."""
@@ -540,14 +521,11 @@ class DecisionStumps(ConceptClass):
         feature = int(self._feature_of_cut[cut])
         return f"feature {feature} {'<=' if at_most else '>'} {self._cuts[feature][self._place_of_cut[cut]]}"
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"thresholds": self.thresholds}
-
 
 def _cuts(feature: int, cuts: Any) -> npt.NDArray[np.float64]:
     """The cuts of a feature, sorted."""
     name = f"thresholds[{feature}]"
-    if isinstance(cuts, (str, bytes)) or not isinstance(cuts, Iterable):
+    if not is_listed(cuts):
         raise TypeError(f"{name} must be a sequence of numbers; got {short_repr(cuts)}")
     numbers = []
     for cut in cuts:

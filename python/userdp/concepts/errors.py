@@ -66,8 +66,7 @@ class ClassErrors:
 
         rows = (self._codes, self.data.users, self.data.n_users, self.data.m)
         parts = [_core.least_errors_above(table, self.data.labels, rows) for table in self._tables()]
-        least: Counts = np.min(parts, axis=0)
-        return least
+        return np.min(parts, axis=0)
 
     def mistakes(self) -> npt.NDArray[np.unsignedinteger]:
         """Plain numbers of mistakes, not by rate, with shape (hypotheses, users)."""

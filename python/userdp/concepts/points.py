@@ -33,8 +33,7 @@ def points_of(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uin
         return _of_floats(numbers, domain_size)
     if numbers.dtype.kind != "u":
         numbers = np.maximum(numbers.astype(np.int64), 1)
-    points: npt.NDArray[np.uint64] = np.clip(numbers.astype(np.uint64), 1, np.uint64(domain_size))
-    return points
+    return np.clip(numbers.astype(np.uint64), 1, np.uint64(domain_size))
 
 
 def _of_floats(numbers: npt.NDArray[Any], domain_size: int) -> npt.NDArray[np.uint64]:
@@ -108,13 +107,11 @@ class EvenPoints:
         guess = np.ceil((doubles * self.unit - self.first) / self.step).astype(np.int64) - 1
         guess = np.clip(guess, 0, self.size - 1)
         places = guess - 1 + (self._thresholds(guess) < doubles) + (self._thresholds(guess + 1) < doubles)
-        points: npt.NDArray[np.uint64] = (np.clip(places, 0, self.size - 1) + 1).astype(np.uint64)
-        return points
+        return (np.clip(places, 0, self.size - 1) + 1).astype(np.uint64)
 
     def _thresholds(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         # A quotient of two integers that are doubles is the nearest double of it.
-        quotients: npt.NDArray[np.float64] = (self.first + places * self.step) / self.unit
-        return quotients
+        return (self.first + places * self.step) / self.unit
 
     def threshold(self, place: int) -> float:
         """The threshold with so many points below it, from 0 to N."""

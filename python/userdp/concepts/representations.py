@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from userdp.concepts.classes import Bits, ConceptClass, DomainClass, Points, check_size
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import check_count, open_unit_fraction, open_unit_interval, short_repr
+from userdp.exact.numbers import check_count, check_kind, open_unit_fraction, open_unit_interval, short_repr
 
 PRIME = 2**61 - 1
 LABEL = b"userdp hashed point functions, version 1"
@@ -139,8 +139,7 @@ def _multiply(multiplier: int, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[n
     shifted = (middle >> np.uint64(29)) + ((middle & np.uint64(2**29 - 1)) << np.uint64(32))
     last = low * below
     product = (high * above << np.uint64(3)) + shifted + (last & prime) + (last >> np.uint64(61))
-    reduced: npt.NDArray[np.uint64] = product % prime
-    return reduced
+    return product % prime
 
 
 @dataclass(frozen=True)
@@ -246,8 +245,7 @@ class MajorityVotes(ConceptClass):
     def __init__(self, classes: Iterable[ConceptClass]) -> None:
         self.classes = tuple(classes)
         for member in self.classes:
-            if not isinstance(member, ConceptClass):
-                raise TypeError(f"classes must be concept classes; got {short_repr(member)}")
+            check_kind(member, ConceptClass, "classes", "concept classes")
         if len(self.classes) % 2 == 0:
             raise ValueError(f"classes must be an odd number of concept classes; got {len(self.classes)}")
         if len({member.reading for member in self.classes}) > 1:
@@ -306,6 +304,3 @@ class MajorityVotes(ConceptClass):
             rest, digit = np.divmod(rest, member.size)
             digits.append(digit)
         return digits[::-1]
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"classes": self.classes}

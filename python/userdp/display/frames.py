@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from userdp.display.pages import Section, has_templates, render_fragment
 from userdp.exact.numbers import short_repr
@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 BACKENDS = ("pandas", "polars", "pyarrow")
 LARGEST_INTEGER = 2**63
 """Columns of data frames hold smaller integers; larger ones are given as floats."""
+
+
+class Frame(Protocol):
+    """A data frame of pandas, polars or pyarrow: what they have in common is named, all else is theirs."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def __getitem__(self, name: str, /) -> Any: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __len__(self) -> int: ...
 
 
 class Shown(ABC):
@@ -29,7 +42,7 @@ class Shown(ABC):
     def _sections(self) -> Sequence[Section]:
         """What a notebook and a page show."""
 
-    def to_frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Frame:
         """The numbers as a data frame.
 
         Parameters
@@ -66,7 +79,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return made
 
 
-def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:
+def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Frame:
     """A data frame of these columns."""
     import narwhals
 

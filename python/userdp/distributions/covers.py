@@ -127,8 +127,8 @@ class DistributionEstimator(UserLevelEstimator):
 
     without_rows: ClassVar[str] = "Users without rows add nothing to any score, and so favor no distribution."
 
-    alpha: float = fields.open_unit(0.1, doc="The accuracy in total variation, in (0, 1).")
-    beta: float = fields.open_unit(0.1, doc="The failure probability in `users_needed`, in (0, 1).")
+    alpha: float = fields.open_unit(default=0.1, doc="The accuracy in total variation, in (0, 1).")
+    beta: float = fields.open_unit(default=0.1, doc="The failure probability in `users_needed`, in (0, 1).")
 
     @abstractmethod
     def _selections(self) -> Selections:

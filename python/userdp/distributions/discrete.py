@@ -76,23 +76,23 @@ def selections_of(method: str, n_symbols: int, alpha: Fraction, max_candidates: 
 class JointCover:
     """One selection from a cover of all distributions ([GKKMMZ23, Theorem 43]): within 0.7 alpha."""
 
-    def __init__(self, n_symbols: int, alpha: Fraction) -> None:
-        self.n_symbols, self.alpha = n_symbols, alpha
-        self.unit = grid_of(n_symbols, alpha)
-        self.size = grid_size(self.unit, n_symbols)
+    def __init__(self, n_symbols: int, alpha: Fraction, n_columns: int = 1) -> None:
+        self.n_symbols, self.alpha, self.n_columns = n_symbols, alpha, n_columns
+        self.unit = grid_of(n_symbols, alpha / n_columns)
+        self.size = counted((grid_size(self.unit, n_symbols), n_columns))
         self.shares = {"selection": Fraction(1)}
 
-    def program(self, budget: Parts, symbols: Symbols) -> AdaptiveMechanism:
+    def program(self, budget: Parts, symbols: Any) -> AdaptiveMechanism:
         cover = list(members(self.unit, self.n_symbols))
         return _selection(cover, self.unit, self.alpha, budget["selection"], symbols)
 
-    def outcomes(self) -> Iterable[Masses]:
+    def outcomes(self) -> Iterable[Any]:
         return members(self.unit, self.n_symbols)
 
     def n_outcomes(self) -> int:
         return self.size
 
-    def probabilities(self, outcome: Masses) -> Floats:
+    def probabilities(self, outcome: Any) -> Floats:
         return in_units(outcome, self.unit)
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
@@ -217,13 +217,13 @@ class SymbolDistribution(DistributionEstimator):
     released: ClassVar[tuple[str, ...]] = ("probabilities_",)
 
     n_symbols: int | None = fields.count(
-        None,
+        default=None,
         least=2,
         most=LARGEST_M,
         doc="k >= 2, public: the symbols are 0, ..., k - 1. All else, missing values too, counts as the symbol 0.",
     )
     symbols: Sequence[Any] | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(read_names),
         kind="sequence of texts, bytes, bools or numbers, optional",
         doc="""
@@ -234,7 +234,7 @@ class SymbolDistribution(DistributionEstimator):
         """,
     )
     max_candidates: int = fields.count(
-        4096,
+        default=4096,
         least=2,
         most=2**14,
         doc="Larger covers are refused; 16,384 at most. Work grows as its square times the number of users.",
@@ -332,8 +332,8 @@ class DiscreteDistribution(SymbolDistribution):
     """
 
     method: str = fields.choice(
-        "auto",
         DISCRETE_METHODS,
+        default="auto",
         doc="""
         "joint" selects from a cover of all distributions, with C(N + k - 1, k - 1) members, N = 2.5 k / alpha rounded
         up. "coarse-to-fine" refines the selection in rounds at half the accuracy each. "symbols" selects the
@@ -399,8 +399,8 @@ class ProductDistribution(SymbolDistribution):
 
     n_columns: int = fields.count(doc="d >= 1, public.")
     method: str = fields.choice(
-        "auto",
         ("auto", "joint", "coordinate"),
+        default="auto",
         doc="""
         "joint" selects from the products of covers of the coordinates, C(N + k - 1, k - 1)**d members with
         N = 2.5 k d / alpha rounded up. "coordinate" learns each coordinate at alpha / d with epsilon / d, by the method
@@ -418,7 +418,7 @@ class ProductDistribution(SymbolDistribution):
         k, d, limit = self._k(), int(self.n_columns), int(self.max_candidates)
         accuracy = self._accuracy()
         if self.method != "coordinate":
-            joint = _JointProduct(k, d, accuracy)
+            joint = _JointProduct(k, accuracy, d)
             if self.method == "joint":
                 refuse_beyond(joint.size, limit, "the cover", "method='coordinate' learns one column at a time")
             if joint.size <= limit:
@@ -432,20 +432,14 @@ class ProductDistribution(SymbolDistribution):
         return [Symbols.of(table, column, self._k()) for column in table.X.T]
 
 
-class _JointProduct:
+class _JointProduct(JointCover):
     """One selection from all products of members of the coordinates' covers."""
-
-    def __init__(self, k: int, d: int, alpha: Fraction) -> None:
-        self.k, self.d, self.alpha = k, d, alpha
-        self.unit = grid_of(k, alpha / d)
-        self.size = counted((grid_size(self.unit, k), d))
-        self.shares: Mapping[str, Fraction] = {"selection": Fraction(1)}
 
     def program(self, budget: Parts, columns: list[Symbols]) -> AdaptiveMechanism:
         first = columns[0]
         cells = np.zeros_like(first.values)
         for column in columns:
-            cells = cells * self.k + column.values
+            cells = cells * self.n_symbols + column.values
         cover = list(self.outcomes())
         masses = np.ones((len(cover), 1), dtype=np.int64)
         for part in np.moveaxis(np.array(cover, dtype=np.int64), 1, 0):
@@ -455,22 +449,13 @@ class _JointProduct:
             epsilon=budget["selection"],
             m=first.m,
             tau=clipping_bound(float(self.alpha), first.m, 1),
-            unit=self.unit**self.d,
+            unit=self.unit**self.n_columns,
         )
-        scores = selection.scores(replace(first, values=cells, n_symbols=self.k**self.d))
+        scores = selection.scores(replace(first, values=cells, n_symbols=self.n_symbols**self.n_columns))
         return lambda draw: cover[selection.choose(draw, scores)]
 
     def outcomes(self) -> Iterable[tuple[Masses, ...]]:
-        return product(members(self.unit, self.k), repeat=self.d)
-
-    def n_outcomes(self) -> int:
-        return self.size
-
-    def probabilities(self, outcome: tuple[Masses, ...]) -> Floats:
-        return in_units(outcome, self.unit)
-
-    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        return users_of_selection(self.size, self.alpha, budget["selection"], beta, m)
+        return product(members(self.unit, self.n_symbols), repeat=self.n_columns)
 
 
 class _Columns:

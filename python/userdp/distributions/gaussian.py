@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import combinations, product
 from typing import Any, ClassVar, TypeAlias
 
@@ -39,13 +38,18 @@ def gaussian_cover_size(d: int, mean_bound: float, kappa: float, alpha: float) -
 class Means:
     """The location of each column, of independent numbers with variance 1."""
 
-    def __init__(self, locations: Sequence[LocationSearch]) -> None:
+    def __init__(self, locations: Sequence[LocationSearch], *others: ScaleSearch) -> None:
         self.locations = locations
-        self.shares = {name: share for search in locations for name, share in search.shares.items()}
+        self.searches: list[LocationSearch | ScaleSearch] = [*locations, *others]
+        self.shares = {name: share for search in self.searches for name, share in search.shares.items()}
 
-    def program(self, budget: Parts, columns: Sequence[UserSamples]) -> AdaptiveMechanism:
-        pairs = list(zip(self.locations, columns, strict=True))
-        return lambda draw: tuple(search.draw(draw, budget, column) for search, column in pairs)
+    def program(self, budget: Parts, columns: Any) -> AdaptiveMechanism:
+        return lambda draw: self.located(draw, budget, columns)
+
+    def located(self, draw: Sampler, budget: Parts, columns: Sequence[UserSamples]) -> tuple[tuple[int, ...], ...]:
+        """What is drawn for the locations."""
+        pairs = zip(self.locations, columns, strict=True)
+        return tuple(search.draw(draw, budget, column) for search, column in pairs)
 
     def mean(self, selected: tuple[tuple[int, ...], ...]) -> list[float]:
         """The mean that was selected."""
@@ -55,25 +59,22 @@ class Means:
         return product(*(search.outcomes() for search in self.locations))
 
     def n_outcomes(self) -> int:
-        return counted(*((search.n_outcomes(), 1) for search in self.locations))
+        return counted(*((search.n_outcomes(), 1) for search in self.searches))
 
     def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        return max(search.users_needed(budget, beta / len(self.locations), m) for search in self.locations)
+        return max(search.users_needed(budget, beta / len(self.searches), m) for search in self.searches)
 
 
-class Projections:
+class Projections(Means):
     """Location and scale of each column, and the scale of (x_j + x_k) / sqrt(2) for each pair of columns."""
 
     def __init__(self, d: int, bound: float, scale: float, alpha: float) -> None:
         self.scale = scale
-        self.locations = [LocationSearch(f"column {j}", bound, scale, alpha) for j in range(d)]
+        locations = [LocationSearch(f"column {j}", bound, scale, alpha) for j in range(d)]
         self.scales = [ScaleSearch(f"column {j}, scale", scale, alpha) for j in range(d)]
         self.pairs = list(combinations(range(d), 2))
         self.pair_scales = [ScaleSearch(f"columns {j} and {k}, scale", scale, alpha) for j, k in self.pairs]
-        self.searches: list[LocationSearch | ScaleSearch] = [*self.locations, *self.scales, *self.pair_scales]
-        self.shares: Mapping[str, Fraction] = {
-            name: share for search in self.searches for name, share in search.shares.items()
-        }
+        super().__init__(locations, *self.scales, *self.pair_scales)
 
     def program(self, budget: Parts, table: UserTable) -> AdaptiveMechanism:
         return lambda draw: self._draw(draw, budget, table)
@@ -83,9 +84,7 @@ class Projections:
             return UserSamples(values, data.users, data.n_users, data.m)
 
         columns = [samples(column) for column in data.X.T]
-        locations = tuple(
-            search.draw(draw, budget, column) for search, column in zip(self.locations, columns, strict=True)
-        )
+        locations = self.located(draw, budget, columns)
         mean = self.mean(locations)
         widths = tuple(
             search.draw(draw, budget, center, column)
@@ -98,10 +97,6 @@ class Projections:
         )
         return locations, widths, pair_widths
 
-    def mean(self, locations: tuple[tuple[int, ...], ...]) -> list[float]:
-        """The mean that was selected."""
-        return [search.value(selected) for search, selected in zip(self.locations, locations, strict=True)]
-
     def covariance(self, widths: tuple[int, ...], pair_widths: tuple[int, ...]) -> Floats:
         """The covariance that the scales stand for, with eigenvalues in [1, scale**2]."""
         variances = [search.value(selected) ** 2 for search, selected in zip(self.scales, widths, strict=True)]
@@ -110,20 +105,13 @@ class Projections:
             covariance[j, k] = covariance[k, j] = search.value(selected) ** 2 - (variances[j] + variances[k]) / 2
         eigenvalues, vectors = np.linalg.eigh(covariance)
         clipped: Floats = (vectors * np.clip(eigenvalues, 1, self.scale**2)) @ vectors.T
-        symmetric: Floats = (clipped + clipped.T) / 2
-        return symmetric
+        return (clipped + clipped.T) / 2
 
     def outcomes(self) -> Iterable[Selected]:
         locations = product(*(search.outcomes() for search in self.locations))
         widths = product(*(search.outcomes() for search in self.scales))
         pair_widths = product(*(search.outcomes() for search in self.pair_scales))
         return product(locations, widths, pair_widths)
-
-    def n_outcomes(self) -> int:
-        return counted(*((search.n_outcomes(), 1) for search in self.searches))
-
-    def users_needed(self, budget: Parts, beta: float, m: int) -> int:
-        return max(search.users_needed(budget, beta / len(self.searches), m) for search in self.searches)
 
 
 def _kappa(value: Any, name: str) -> None:
@@ -190,9 +178,9 @@ class GaussianMean(DistributionEstimator):
         privacy.
         """
     )
-    n_columns: int = fields.count(1, most=2**12, doc="d, the dimension, public; at most 4096.")
+    n_columns: int = fields.count(default=1, most=2**12, doc="d, the dimension, public; at most 4096.")
     covariance: npt.ArrayLike | None = fields.parameter(
-        None,
+        default=None,
         kind="array-like with shape (d, d), optional",
         doc="The known covariance, public, symmetric and positive definite; the identity by default.",
     )
@@ -254,8 +242,7 @@ def read_numbers(rows: npt.NDArray[Any], bounds: Floats) -> Floats:
     if rows.shape[1] != len(bounds):
         raise ValueError(f"X must have n_columns={len(bounds)} columns; got the shape {rows.shape}")
     numbers = rows.astype(np.float64)
-    clamped: Floats = np.where(np.isnan(numbers), 0.0, np.clip(numbers, -bounds, bounds))
-    return clamped
+    return np.where(np.isnan(numbers), 0.0, np.clip(numbers, -bounds, bounds))
 
 
 @estimator
@@ -317,7 +304,7 @@ class GaussianDistribution(DistributionEstimator):
         public numbers for this. Without bounds nothing can be learned with pure privacy.
         """,
     )
-    n_columns: int = fields.count(1, most=2**10, doc="d, the dimension, public; at most 1024.")
+    n_columns: int = fields.count(default=1, most=2**10, doc="d, the dimension, public; at most 1024.")
 
     def _columns(self) -> int:
         return int(self.n_columns)

@@ -7,11 +7,11 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
@@ -39,27 +39,47 @@ from userdp.users.containers import (
     read_points,
     read_targets,
 )
-from userdp.users.table import LARGEST_M, Users, UserTable, encode_users
+from userdp.users.table import LARGEST_M, Users, UserTable, check_enrolled, encode_users
+
+Self = TypeVar("Self", bound="UserLevelEstimator")
+Reader = TypeVar("Reader", bound="UserLevelMechanism[Any]")
+Plan = TypeVar("Plan", bound=Promise)
+Base = TypeVar("Base", bound="BaseEstimator")
+Floats = npt.NDArray[np.float64]
 
 if TYPE_CHECKING:
     from userdp import _core
     from userdp.accounting.cost import PrivacyCost
 
-Self = TypeVar("Self", bound="UserLevelEstimator")
-Reader = TypeVar("Reader", bound="UserLevelMechanism")
-Floats = npt.NDArray[np.float64]
+    # scikit-learn says no types. A base of no type would accept every argument of every constructor.
+    class BaseEstimator:
+        """What type checkers know of scikit-learn's estimators."""
+
+        def __getattr__(self, name: str) -> Any: ...  # what a fit leaves
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self: Base, **params: Any) -> Base: ...
+        def get_metadata_routing(self) -> Any: ...
+        def set_fit_request(self: Base, **requests: Any) -> Base: ...
+        def __sklearn_clone__(self: Base) -> Base: ...
+        def __sklearn_tags__(self) -> Any: ...
+
+    class ClassifierMixin(BaseEstimator):
+        """Those that predict classes."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+    class RegressorMixin(BaseEstimator):
+        """Those that predict numbers."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 MOST_COLUMNS = 2**27
 
 
-def _enrolled(value: Any, name: str) -> None:
-    """Ids are read when there are rows; here only that it is no iterator, which could be read once."""
-    if value is not None and (isinstance(value, (str, bytes)) or not hasattr(value, "__len__")):
-        raise TypeError(f"{name} must be a sequence of user ids; got {short_repr(value)}")
-
-
 @estimator
-class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
+class UserLevelMechanism(BaseEstimator, Generic[Plan]):
     """What reads users' rows and draws once from them, private for users: all the rows that share a user id.
 
     A subclass makes a promise from its parameters and two public numbers (`_plan`), and says what it reads (`_read_X`,
@@ -83,51 +103,51 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
 
     epsilon: Epsilon = fields.epsilon()
     m: int | None = fields.count(
-        None,
+        default=None,
         most=LARGEST_M,
         doc="The most rows of a user that count, the first m; public, and needed with `groups`. Where all rows of a"
         "\nuser count, as for means and descents, how many are expected.",
     )
     n_features: int | None = fields.count(
-        None,
+        default=None,
         doc="The public number of columns of X. Needed where X is a list of rows, whose lengths are private; all else"
         "\nmust have as many.",
     )
     on_invalid: str = fields.choice(
-        "clamp",
         ("clamp", "raise"),
+        default="clamp",
         doc='What to do about values that are no numbers, and labels outside the public ones: "clamp" takes a public'
         "\ndefault for a value, and leaves out rows that have no such label or no target."
         '\n"raise" raises errors, which is not private.',
     )
     require_groups: bool = fields.flag(
-        True, doc="True refuses to fit without user ids. False then protects single rows."
+        default=True, doc="True refuses to fit without user ids. False then protects single rows."
     )
     enrolled: Iterable[Any] | None = fields.parameter(
-        None,
-        check=_enrolled,
+        default=None,
+        check=check_enrolled,
         kind="sequence, optional",
         doc="The public list of all users, those without rows included, who count in the number of users. By default"
         "\nthose who have rows.",
     )
     exact_ids: bool = fields.flag(
-        False,
+        default=False,
         doc="True promises that the column of user ids was read as integers or texts. Otherwise whole numbers beyond"
         "\n2**53 are one person where doubles cannot tell them apart, but in columns of Arrow and polars.",
     )
     written_ids: bool = fields.flag(
-        False,
+        default=False,
         doc="True promises that the column of user ids was read as texts, each of which is then itself. Otherwise 5,"
         '\n"5" and "05" are one person.',
     )
     random_state: int | None = fields.parameter(
-        None,
+        default=None,
         kind="None or int",
         doc="None draws from the operating system's generator. An integer is for tests: it warns, and voids privacy.",
     )
 
     @abstractmethod
-    def _plan(self, n_users: int, n_features: int) -> Promise:
+    def _plan(self, n_users: int, n_features: int) -> Plan:
         """What is drawn and what it costs. May depend on the parameters and on these two public numbers only."""
 
     def _lacking(self, grouped: bool) -> dict[str, str]:
@@ -156,11 +176,11 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
                 setattr(frozen, name, _own(getattr(self, name)))
         return frozen
 
-    def _promised(self, n_users: int, n_features: int, unit: Unit) -> Promise:
+    def _promised(self, n_users: int, n_features: int, unit: Unit) -> Plan:
         without_rows = "" if self.enrolled is None else self.without_rows
         return self._plan(n_users, n_features).promised(unit, self.released, self._caveats(), without_rows)
 
-    def release_plan(self, *, n_users: int, n_features: int) -> Promise:
+    def release_plan(self, *, n_users: int, n_features: int) -> Plan:
         """What a fit will draw and cost, before there are data.
 
         Parameters
@@ -204,7 +224,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
             setattr(made, ATTRIBUTE, vars(self)[ATTRIBUTE])
         return made
 
-    def _prepared(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Promise]:
+    def _prepared(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Plan]:
         """Return the estimator as it is now, users' rows, and the plan with its promise: all that a release needs."""
         frozen = self._frozen()
         frozen._check_given(grouped=groups is not None)
@@ -212,7 +232,7 @@ class UserLevelMechanism(BaseEstimator):  # type: ignore[misc]
         table, unit = frozen._read(X, y, groups)
         return frozen, table, frozen._promised(table.n_users, table.n_columns, unit)
 
-    def _begun(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Promise, _core.Source]:
+    def _begun(self: Reader, X: Any, y: Any, groups: Any) -> tuple[Reader, UserTable, Plan, _core.Source]:
         """Prepare a release, say what its plan warns of, and open the source that it is drawn from."""
         frozen, table, plan = self._prepared(X, y, groups)
         for warning in plan.warnings:
@@ -325,15 +345,12 @@ def _own(value: Any) -> Any:
 
 
 @estimator
-class UserLevelEstimator(UserLevelMechanism):
+class UserLevelEstimator(UserLevelMechanism[ReleasePlan]):
     """An estimator whose fit is private for users: all the rows that share a user id.
 
     Fitting, the exact output distribution, costs and audits follow from the `ReleasePlan` that a subclass makes from
     its parameters and two public numbers (`_plan`).
     """
-
-    @abstractmethod
-    def _plan(self, n_users: int, n_features: int) -> ReleasePlan: ...
 
     def fit(self: Self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Draw once, and keep what was drawn.
@@ -356,7 +373,6 @@ class UserLevelEstimator(UserLevelMechanism):
             For work that would not end in minutes, from public numbers.
         """
         frozen, table, plan, source = self._begun(X, y, groups)
-        assert isinstance(plan, ReleasePlan), "a fit draws all at once"
         outcome = plan.draw(table, source, charges_of(self))
         assert plan.record is not None
         fitted = {
@@ -395,7 +411,6 @@ class UserLevelEstimator(UserLevelMechanism):
             When there are too many outcomes, or too many paths to them.
         """
         _, table, plan = self._prepared(X, y, groups)
-        assert isinstance(plan, ReleasePlan), "a fit draws all at once"
         return plan.output_distribution(table)
 
     _fitted_doc: ClassVar[dict[str, tuple[str, str]]] = {
@@ -419,12 +434,11 @@ class UserLevelEstimator(UserLevelMechanism):
     @classmethod
     def from_json(cls: type[Self], text: str) -> Self:
         """The fitted estimator that `to_json` wrote."""
-        made: Self = from_json(cls, text)
-        return made
+        return from_json(cls, text)
 
 
 @estimator
-class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[misc]
+class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):
     """A binary classifier whose fit is private for users."""
 
     needs_labels: ClassVar[bool] = True
@@ -466,8 +480,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         """
         check_is_fitted(self)
         second = np.asarray(self._predicts_second(self._numbers(X)), dtype=np.intp)
-        predicted: npt.NDArray[Any] = self.classes_[second]
-        return predicted
+        return self.classes_[second]
 
     def _caveats(self) -> list[str]:
         caveats: list[str] = super()._caveats()
@@ -506,8 +519,7 @@ class UserLevelClassifier(ClassifierMixin, UserLevelEstimator):  # type: ignore[
         if np.any(places < 0):
             raise ValueError(f"y has labels outside classes={short_repr(self.classes)}")
         self.classes_ = classes.labels
-        second: npt.NDArray[np.uint8] = (places == 1).astype(np.uint8)
-        return second
+        return (places == 1).astype(np.uint8)
 
 
 def check_rising(classes: Any, otherwise: str) -> None:
@@ -572,12 +584,11 @@ class TargetEstimator(UserLevelEstimator):
             _warn_of_columns(y)
             numbers = read_targets(y, n_rows)
         low, high = self._bounds()
-        bounded: Floats = np.clip(numbers, low, high)
-        return bounded
+        return np.clip(numbers, low, high)
 
 
 @estimator
-class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
+class UserLevelRegressor(RegressorMixin, TargetEstimator):
     """A regressor whose fit is private for users."""
 
     def __sklearn_tags__(self) -> Any:
@@ -588,11 +599,11 @@ class UserLevelRegressor(RegressorMixin, TargetEstimator):  # type: ignore[misc]
 
 
 @estimator
-class PointReader(UserLevelMechanism):
+class PointReader(UserLevelEstimator):
     """An estimator that reads whole numbers up to a public largest one."""
 
     exact_integers: bool = fields.flag(
-        False,
+        default=False,
         doc="True promises that the type of X is public, and so reads NumPy's integers beyond 2**53 exactly. Otherwise"
         "\nthey are read as doubles, which pandas and NumPy make of them as soon as one value is missing. Columns of"
         "\nArrow and polars are read exactly anyway.",
@@ -675,8 +686,7 @@ def as_finite_algorithm(
     """
     columns = estimator.n_features or estimator._columns() or 1 if n_features is None else n_features
     plan = estimator.release_plan(n_users=n_users, n_features=columns)
-    assert isinstance(plan, ReleasePlan), "a fit draws all at once"
-    labeled = isinstance(estimator, (ClassifierMixin, TargetEstimator))
+    labeled = estimator.needs_labels
 
     def distribution(dataset: Dataset) -> Pmf:
         fitted = clone(estimator).set_params(enrolled=tuple(range(len(dataset))), n_features=columns)
@@ -686,8 +696,7 @@ def as_finite_algorithm(
         if (odd := next((row for row in X if len(row) != columns), None)) is not None:
             raise ValueError(f"examples must have n_features={columns} numbers; got {short_repr(odd)}")
         y = [example[1] for _, example in examples] if labeled else None
-        pmf: Pmf = fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples], dtype=np.int64))
-        return pmf
+        return fitted.output_distribution(X, y, groups=np.array([user for user, _ in examples], dtype=np.int64))
 
     distribution.__name__ = name or type(estimator).__name__
     if not estimator._symmetric():

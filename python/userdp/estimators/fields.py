@@ -16,11 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
     check_count,
+    check_flag,
     open_unit_interval,
     parse_delta,
     parse_positive,
@@ -43,7 +42,7 @@ Kind = TypeVar("Kind")
 _SECTION = re.compile(r"\n(?=    \w[\w ]*\n    -{3,}\n)")
 
 
-def parameter(default: Any = MISSING, *, check: Check | None = None, kind: str, doc: str, fact: str = "") -> Any:
+def parameter(*, default: Any = MISSING, check: Check | None = None, kind: str, doc: str, fact: str = "") -> Any:
     """Make a parameter: its default, a check of (value, name), what is accepted, lines of numpydoc, and its short name.
 
     `fact` is for the error that lists what is missing.
@@ -62,9 +61,9 @@ def epsilon(*, doc: str = "The whole budget.") -> Any:
     return parameter(check=lambda value, name: positive_epsilon(value), kind=accepted, doc=doc, fact="the budget")
 
 
-def delta(default: Any = MISSING, *, doc: str) -> Any:
+def delta(*, default: Any = MISSING, doc: str) -> Any:
     """A delta below 1."""
-    return parameter(default, check=_below_one, kind="float, int, Fraction or decimal string", doc=doc)
+    return parameter(default=default, check=_below_one, kind="float, int, Fraction or decimal string", doc=doc)
 
 
 def _below_one(value: Any, name: str) -> None:
@@ -72,7 +71,7 @@ def _below_one(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be below 1; got {short_repr(value)}")
 
 
-def count(default: Any = MISSING, *, least: int = 1, most: int | None = None, doc: str) -> Any:
+def count(*, default: Any = MISSING, least: int = 1, most: int | None = None, doc: str) -> Any:
     """An integer; None too where that is the default."""
 
     def check(value: Any, name: str) -> None:
@@ -81,29 +80,29 @@ def count(default: Any = MISSING, *, least: int = 1, most: int | None = None, do
             raise ValueError(f"{name} must be at most {short_repr(most)}; got {short_repr(value)}")
 
     return parameter(
-        default,
+        default=default,
         check=or_none(check) if default is None else check,
         kind="int, optional" if default is None else "int",
         doc=doc,
     )
 
 
-def positive_number(default: Any = MISSING, *, doc: str) -> Any:
+def positive_number(*, default: Any = MISSING, doc: str) -> Any:
     """A number above 0; None too where that is the default."""
     kind = "float, optional" if default is None else "float"
-    return parameter(default, check=or_none(_positive) if default is None else _positive, kind=kind, doc=doc)
+    return parameter(default=default, check=or_none(_positive) if default is None else _positive, kind=kind, doc=doc)
 
 
 def _positive(value: Any, name: str) -> None:
     within_floats(parse_positive(value, name), name)
 
 
-def open_unit(default: Any = MISSING, *, doc: str) -> Any:
+def open_unit(*, default: Any = MISSING, doc: str) -> Any:
     """A number strictly between 0 and 1."""
-    return parameter(default, check=open_unit_interval, kind="float", doc=doc)
+    return parameter(default=default, check=open_unit_interval, kind="float", doc=doc)
 
 
-def choice(default: str, options: Any, *, doc: str) -> Any:
+def choice(options: Any, *, default: str, doc: str) -> Any:
     """One of several words."""
     words = tuple(options)
 
@@ -111,7 +110,7 @@ def choice(default: str, options: Any, *, doc: str) -> Any:
         if not (isinstance(value, str) and value in words):
             raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}; got {short_repr(value)}")
 
-    return parameter(default, check=check, kind="{" + ", ".join(f'"{word}"' for word in words) + "}", doc=doc)
+    return parameter(default=default, check=check, kind="{" + ", ".join(f'"{word}"' for word in words) + "}", doc=doc)
 
 
 def power_of_two(value: Any, name: str) -> None:
@@ -120,14 +119,9 @@ def power_of_two(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be a power of two; got {short_repr(value)}")
 
 
-def flag(default: bool, *, doc: str) -> Any:
+def flag(*, default: bool, doc: str) -> Any:
     """True or False."""
-    return parameter(default, check=_flag, kind="bool", doc=doc)
-
-
-def _flag(value: Any, name: str) -> None:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be a bool; got {short_repr(value)}")
+    return parameter(default=default, check=check_flag, kind="bool", doc=doc)
 
 
 def must_be_given(facts: Mapping[str, str]) -> str:
@@ -144,7 +138,11 @@ def check_parameters(estimator: Any) -> None:
             check(getattr(estimator, each.name), each.name)
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False)
+@dataclass_transform(
+    kw_only_default=True,
+    eq_default=False,
+    field_specifiers=(parameter, epsilon, delta, count, positive_number, open_unit, choice, flag),
+)
 def estimator(kind: type[Kind]) -> type[Kind]:
     """Make an estimator of a class (decorator): a dataclass whose documentation lists its parameters."""
     made = dataclass(kw_only=True, eq=False, repr=False)(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Mapping
@@ -14,12 +15,12 @@ import numpy as np
 from userdp.accounting.cost import PrivacyCost
 from userdp.estimators.plan import PrivacyRecord
 from userdp.exact.encoding import decode, encode, fraction_text
-from userdp.exact.numbers import LogRatio
+from userdp.exact.numbers import LogRatio, short_repr
 
 SCHEMA_VERSION = 3
 
 _SAVED: dict[str, type[Any]] = {}
-"""Classes whose objects are parameters: by name, with ``_arguments``."""
+"""Classes whose objects are parameters, by name."""
 
 _PRIVACY = {PrivacyRecord: "privacy", PrivacyCost: "cost"}
 _ARRAYS = "biufSUO"
@@ -28,9 +29,22 @@ _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|[SU][0-9]{1,9}|O)")
 
 
 def saved_as_parameter(kind: type[Any]) -> type[Any]:
-    """Let objects of a class be written (decorator): ``_arguments()`` gives the keyword arguments to make one again."""
+    """Let objects of a class be written (decorator), by their `arguments_of`."""
     _SAVED[kind.__name__] = kind
     return kind
+
+
+def arguments_of(made: Any) -> dict[str, Any]:
+    """Keyword arguments that make an object again: its attributes of their names, or what its ``_arguments()`` says."""
+    if hasattr(made, "_arguments"):
+        return made._arguments()
+    return {name: getattr(made, name) for name in inspect.signature(type(made)).parameters}
+
+
+def repr_of(made: Any) -> str:
+    """The call that makes an object again."""
+    arguments = (f"{name}={short_repr(value)}" for name, value in arguments_of(made).items() if value is not None)
+    return f"{type(made).__name__}({', '.join(arguments)})"
 
 
 def to_json(estimator: Any) -> str:
@@ -97,7 +111,7 @@ def _written(value: Any) -> Any:
         _, arguments = value.__reduce__()
         return {_PRIVACY[type(value)]: [_written(argument) for argument in arguments]}
     if _SAVED.get(type(value).__name__) is type(value):
-        arguments = {name: _written(argument) for name, argument in value._arguments().items()}
+        arguments = {name: _written(argument) for name, argument in arguments_of(value).items()}
         return {"object": [type(value).__name__, arguments]}
     raise TypeError(f"a {type(value).__name__} cannot be saved as JSON; use pickle")
 

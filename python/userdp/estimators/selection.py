@@ -40,8 +40,8 @@ class ScoreSelector(UserLevelEstimator):
     """An estimator whose last draw chooses one candidate of a public list by a vector of their scores."""
 
     mechanism: str = fields.choice(
-        "auto",
         SELECTION_MECHANISMS,
+        default="auto",
         doc="""
         What the choice is drawn by. "permute-and-flip" is better at the same epsilon, for every loss that grows with
         the score (`PermuteAndFlip`). "exponential" has bounded range: where rho is counted it costs a quarter, and is

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -278,6 +278,24 @@ def check_count(value: Any, name: str, least: int = 1, most: int | None = None) 
     return int(value)
 
 
+def check_flag(value: Any, name: str) -> bool:
+    """Read True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a bool; got {short_repr(value)}")
+    return bool(value)
+
+
+def check_kind(value: Any, kinds: Any, name: str, what: str = "") -> None:
+    """Refuse what is no object of a class."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {what or 'a ' + kinds.__name__}; got {short_repr(value)}")
+
+
+def is_listed(value: Any, kinds: Any = Iterable) -> bool:
+    """Whether a value lists others: an iterable, or one of these kinds, and no text."""
+    return isinstance(value, kinds) and not isinstance(value, (str, bytes))
+
+
 def capped_power(base: int, exponent: int, limit: int) -> int:
     """Base ** exponent for base >= 1, or some number above the limit if it is above; never long to compute."""
     result = 1
@@ -306,6 +324,24 @@ def capped_binomial(total: int, size: int, limit: int) -> int:
         if result > limit:
             break
     return result
+
+
+def least(
+    holds: Callable[[int], bool], low: int, high: int, most: float | None = None, refusal: Exception | None = None
+) -> int:
+    """The least integer above `low` at which a predicate holds that, once true, stays true.
+
+    It holds at `high` for sure; or, where `most` is given, `high` is doubled until it does, and more is refused.
+    """
+    if most is not None:
+        while high <= most and not holds(high):
+            low, high = high, 2 * high
+        if high > most:
+            raise refusal or ValueError(f"there is no such integer up to {most}")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def nearest_float(x: Fraction) -> float:

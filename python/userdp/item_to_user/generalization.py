@@ -33,6 +33,7 @@ from userdp.exact.numbers import (
     capped_binomial,
     capped_power,
     check_count,
+    is_listed,
     parse_delta,
     parse_level,
 )
@@ -212,9 +213,7 @@ def _verdict(beta: Fraction, claimed: Fraction | None, scope: str) -> bool | Non
 
 def _read_distributions(distributions: Any, universe: tuple[Any, ...]) -> list[ExampleDistribution]:
     """One distribution or several."""
-    if isinstance(distributions, (str, bytes, set, frozenset)) or not isinstance(
-        distributions, (Mapping, Sequence, np.ndarray)
-    ):
+    if not is_listed(distributions, (Mapping, Sequence, np.ndarray)):
         raise TypeError("distributions must be a mapping, a sequence of weights, or a sequence of these")
     several = not isinstance(distributions, Mapping) and all(
         isinstance(member, (Mapping, list, tuple, np.ndarray)) for member in distributions

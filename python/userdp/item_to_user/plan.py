@@ -18,6 +18,7 @@ from userdp.exact.numbers import (
     Epsilon,
     LogRatio,
     check_count,
+    least,
     nonzero_level,
     parse_delta,
     parse_level,
@@ -329,15 +330,8 @@ def trivial_users(
     users = max(items // per_user, math.ceil(of_item * drawn / left) if of_item else 0)
     if not of_item or enough(users):
         return users
-    low, high = users, 2 * users
-    while high <= MOST_USERS and not enough(high):
-        low, high = high, 2 * high
-    if high > MOST_USERS:
-        raise ValueError(f"delta={short_repr(delta)} would take more than {MOST_USERS / 2:.0e} users")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    refusal = ValueError(f"delta={short_repr(delta)} would take more than {MOST_USERS / 2:.0e} users")
+    return least(enough, users, 2 * users, MOST_USERS, refusal)
 
 
 def _named(find: Callable[[], int], fault: str) -> int:

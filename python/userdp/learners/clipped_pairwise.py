@@ -95,8 +95,7 @@ class ClippedScoreEM:
 
     def choose(self, draw: Sampler, scores: Integers) -> int:
         """The candidate that is drawn."""
-        candidate: int = draw(self.mechanism, scores)
-        return candidate
+        return draw(self.mechanism, scores)
 
     def check_size(self, n_users: int) -> None:
         """Refuse what does not fit 64 bits; depends on public numbers only."""
@@ -167,8 +166,7 @@ def read_symbols(rows: npt.NDArray[Any], n_symbols: int, n_columns: int, on_inva
     if on_invalid == "raise" and not valid.all():
         row, column = np.argwhere(~valid)[0]
         raise ValueError(f"X: {rows[row, column]} in row {row} is not one of the symbols 0, ..., {n_symbols - 1}")
-    symbols: npt.NDArray[np.int64] = np.where(valid, rows, 0).astype(np.int64)
-    return symbols
+    return np.where(valid, rows, 0).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -216,18 +214,18 @@ class SymbolSelector(ScoreSelector):
     """How far apart psi may be for a pair."""
 
     alpha: float = fields.open_unit(
-        0.1, doc="The accuracy that is aimed at, in (0, 1), which the default of tau depends on."
+        default=0.1, doc="The accuracy that is aimed at, in (0, 1), which the default of tau depends on."
     )
-    beta: float = fields.open_unit(0.1, doc="The failure probability in `users_needed`, in (0, 1).")
+    beta: float = fields.open_unit(default=0.1, doc="The failure probability in `users_needed`, in (0, 1).")
     tau: float | Fraction | str | None = fields.positive_number(
-        None,
+        default=None,
         doc="""
         Where a user's sum for a pair is clipped, in (0, m]; by default a function of alpha and m, `clipping_bound`.
         Float, int, Fraction or decimal string.
         """,
     )
     granularity: float | Fraction = fields.parameter(
-        2**-20,
+        default=2**-20,
         check=lambda value, name: grid_unit(value),
         kind="float, int or Fraction",
         doc="A power of two from 2**-30 to 1: scores are rounded down to its multiples, candidates to nearby ones.",
@@ -338,7 +336,7 @@ class ClippedPairwiseEM(SymbolSelector):
         granularity, publicly.
         """,
     )
-    n_hypotheses: int | None = fields.count(None, doc="K, needed if psi is a callable.")
+    n_hypotheses: int | None = fields.count(default=None, doc="K, needed if psi is a callable.")
 
     _scored_by = PairwiseEM
 

@@ -10,7 +10,7 @@ from userdp.concepts.classes import ConceptClass
 from userdp.estimators import fields
 from userdp.estimators.fields import estimator
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import is_integer, parse_delta, short_repr
+from userdp.exact.numbers import check_kind, is_integer, parse_delta, short_repr
 from userdp.learners.pac import ConceptClassifier
 from userdp.learners.voting import MODELS, Election, VotingClassifier, item_election
 from userdp.stability import RepresentationLearner, StableLearner
@@ -83,8 +83,8 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
     _vote_name: ClassVar[str] = "concept_"
 
     model: str = fields.choice(
-        "central-approx",
         MODELS,
+        default="central-approx",
         doc="""
         Who is trusted with the votes.
 
@@ -99,7 +99,7 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         """,
     )
     gamma: float | None = fields.positive_number(
-        None,
+        default=None,
         doc="""
         How much errors count in a vote, > 0: a user votes for h with probability proportional to exp(-gamma err(h)),
         err(h) the share of mistakes among the user's own examples. Larger values make votes more accurate and users
@@ -108,22 +108,25 @@ class CorrelatedSamplingClassifier(VotingClassifier, ConceptClassifier):
         """,
     )
     stable_learner: StableLearner | None = fields.parameter(
-        None,
+        default=None,
         kind="StableLearner, optional",
         doc="""
         What users run instead, such as `userdp.stability.ListStabilityLearner`. It votes for hypotheses by their index
         in the class (or representation); every other vote counts as one for the public default.
         """,
     )
-    alpha: float = fields.open_unit(0.1, doc="The error that is aimed at, in (0, 1): only for the default of `gamma`.")
-    beta: float = fields.open_unit(0.1, doc="The probability of failure, in (0, 1): only for the default of `gamma`.")
+    alpha: float = fields.open_unit(
+        default=0.1, doc="The error that is aimed at, in (0, 1): only for the default of `gamma`."
+    )
+    beta: float = fields.open_unit(
+        default=0.1, doc="The probability of failure, in (0, 1): only for the default of `gamma`."
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.stable_learner is None:
             return
-        if not isinstance(self.stable_learner, StableLearner):
-            raise TypeError(f"stable_learner must be a StableLearner or None; got {short_repr(self.stable_learner)}")
+        check_kind(self.stable_learner, StableLearner, "stable_learner", "a StableLearner or None")
         if self.gamma is not None:
             raise ValueError("gamma is for the default learner; the stable_learner that is given has its own")
         if isinstance(self.stable_learner.default, bytes):

@@ -17,7 +17,7 @@ from userdp.learners.tolerance import ComposedMechanism, Counts, separation
 from userdp.mechanisms import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.containers import read_point_column
-from userdp.users.table import LARGEST_M, encode_users, first_rows
+from userdp.users.table import LARGEST_M, check_enrolled, encode_users, first_rows
 
 MedianScores: TypeAlias = Callable[[int, int, int], tuple[npt.NDArray[np.uint64], Counts]]
 """Starts and scores of groups for low, high and s."""
@@ -108,8 +108,7 @@ class PrivateMedian(ComposedMechanism):
         if not part:
             raise ValueError(f"mass must be above 0; got {short_repr(mass)}")
         self.domain_size, self.low, self.high = size, int(low), int(last)
-        if enrolled is not None and (isinstance(enrolled, (str, bytes)) or not hasattr(enrolled, "__len__")):
-            raise TypeError(f"enrolled must be a sequence of user ids; got {short_repr(enrolled)}")
+        check_enrolled(enrolled, "enrolled")
         # A list that its owner changes later would change who is counted.
         self.enrolled, self.exact_integers = copy.deepcopy(enrolled), exact_integers
         super().__init__(

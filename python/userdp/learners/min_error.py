@@ -61,8 +61,7 @@ def compare(
     t, gap, tail = separation(len(minimal_errors), float(guess), float(guess + alpha / 2))
     # An integer limit: a part of n that is a multiple of 2^-32.
     part = min(max(round((tail + gap / 2) * 2**32), 0), 2**32)
-    sigma: int = draw(comparison, int(minimal_errors[t]), comparison.n_users * part >> 32)
-    return sigma
+    return draw(comparison, int(minimal_errors[t]), comparison.n_users * part >> 32)
 
 
 def rounds_of(alpha: Fraction) -> int:

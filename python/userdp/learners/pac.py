@@ -19,7 +19,7 @@ from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, check_listed
 from userdp.estimators.selection import FITTED_DOC, ScoreSelector, check_likely_enough, choice_by_scores, drawn_by
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import open_unit_fraction, open_unit_interval, short_repr
+from userdp.exact.numbers import check_kind, open_unit_fraction, open_unit_interval
 from userdp.exceptions import BudgetError
 from userdp.learners.clipped_pairwise import clipping_bound
 from userdp.learners.scores import clipped_pairwise_scores
@@ -33,8 +33,7 @@ MAX_LISTED = 2**16
 
 
 def _concepts(value: Any, name: str) -> None:
-    if not isinstance(value, ConceptClass):
-        raise TypeError(f"{name} must be a concept class, such as FiniteClass(...); got {short_repr(value)}")
+    check_kind(value, ConceptClass, name, "a concept class, such as FiniteClass(...)")
 
 
 @estimator
@@ -53,7 +52,7 @@ class ConceptClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         """,
     )
     representation: ConceptClass | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(_concepts),
         kind="ConceptClass, optional",
         doc="""
@@ -61,7 +60,7 @@ class ConceptClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         It can as well be given as `concepts`.
         """,
     )
-    alpha: float = fields.open_unit(0.1, doc="The error that is aimed at, in (0, 1).")
+    alpha: float = fields.open_unit(default=0.1, doc="The error that is aimed at, in (0, 1).")
 
     _fitted_doc = FITTED_DOC | UserLevelClassifier._fitted_doc
 
@@ -145,13 +144,13 @@ class RealizablePACClassifier(ConceptClassifier):
     """
 
     alpha: float = fields.open_unit(
-        0.1,
+        default=0.1,
         doc="""
         The error that is aimed at, in (0, 1): only the first floor(1 / alpha) rows of a user count, because with more a
         hypothesis of error alpha errs on almost everybody.
         """,
     )
-    beta: float = fields.open_unit(0.1, doc="The probability of failure in `users_needed`, in (0, 1).")
+    beta: float = fields.open_unit(default=0.1, doc="The probability of failure in `users_needed`, in (0, 1).")
 
     def users_needed(self) -> int:
         """How many users suffice, by the theorem with explicit constants. Public.
@@ -264,8 +263,8 @@ class AgnosticPACClassifier(ConceptClassifier):
     """
 
     method: str = fields.choice(
-        "score",
         METHODS,
+        default="score",
         doc="""
         How hypotheses are compared.
 
@@ -278,10 +277,11 @@ class AgnosticPACClassifier(ConceptClassifier):
         """,
     )
     alpha: float = fields.open_unit(
-        0.1, doc='The error in excess of the least that is aimed at, in (0, 1). "score" does not need it.'
+        default=0.1, doc='The error in excess of the least that is aimed at, in (0, 1). "score" does not need it.'
     )
     tau: int | None = fields.count(
-        None, doc='For "pairwise": the clipping bound, >= 1. By default a function of alpha and m, see the notes.'
+        default=None,
+        doc='For "pairwise": the clipping bound, >= 1. By default a function of alpha and m, see the notes.',
     )
 
     def _check_parameters(self) -> None:
@@ -322,8 +322,7 @@ class AgnosticPACClassifier(ConceptClassifier):
 
         def program(draw: Sampler) -> int:
             t = tolerance.choose(draw, table.m, least)
-            hypothesis: int = draw(selection, above(t))
-            return hypothesis
+            return draw(selection, above(t))
 
         return program
 
@@ -354,7 +353,6 @@ class AgnosticPACClassifier(ConceptClassifier):
             t = t_of_least_error(draw, budget, table, least, alpha)
             if t is None:  # every hypothesis is good enough
                 return FIXED
-            hypothesis: int = draw(selection, scores(t))
-            return hypothesis
+            return draw(selection, scores(t))
 
         return program

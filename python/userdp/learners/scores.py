@@ -13,6 +13,8 @@ from userdp import _core
 from userdp.exact.numbers import (
     COUNTED,
     check_count,
+    check_flag,
+    least,
     open_unit_fraction,
     open_unit_interval,
     short_repr,
@@ -81,8 +83,7 @@ def user_level_errors(
     most = check_count(m, "m")
     if most >= 2**31:
         raise ValueError(f"m must be below 2^31; got {short_repr(m)}")
-    if not isinstance(scaled, (bool, np.bool_)):
-        raise TypeError(f"scaled must be a bool; got {short_repr(scaled)}")
+    check_flag(scaled, "scaled")
     table = _binary(predictions, "predictions")
     labels = read_labels(y, BINARY, rows_in(y, "y"))
     if table.shape[1] != len(labels):
@@ -273,19 +274,5 @@ def uniform_convergence_users(vc_dimension: int, *, m: int, alpha: float, beta: 
         single_row=math.ceil(576 / square * (4 * d + math.log(8 / failure))),
         agnostic=math.ceil(64 / square * (d * math.log(128 * rows / square) + math.log(8 / failure))),
         disagreement=math.ceil(96 / width * (2 * d * math.log(384 * rows / width) + math.log(4 / failure))),
-        sharper=_least(enough),
+        sharper=least(enough, 0, 1, MOST_USERS, BudgetError("more than 2**1000 users would be needed; raise alpha")),
     )
-
-
-def _least(enough: Any) -> int:
-    """The least n >= 1 for which it is enough, where it stays enough from there on."""
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > MOST_USERS:
-            raise BudgetError("more than 2**1000 users would be needed; raise alpha")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

@@ -103,8 +103,8 @@ class StatisticalQueryClassifier(VotingClassifier):
         """,
     )
     model: str = fields.choice(
-        "central-approx",
         ("central-approx", "central-pure", "local"),
+        default="central-approx",
         doc="""
         Who is trusted with the votes.
 

@@ -257,7 +257,7 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
     without_rows: ClassVar[str] = "Users without rows make no mistake under any threshold, and so favor none."
 
     domain_size: int | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(lambda value, name: read_domain_size(value)),
         kind="int, optional",
         doc="""
@@ -266,7 +266,7 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         """,
     )
     points: tuple[Any, Any, Any] | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(read_points_parameter),
         kind="triple of numbers, optional",
         doc="""
@@ -277,29 +277,29 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         """,
     )
     method: str = fields.choice(
-        "score",
         ("score", "median"),
+        default="score",
         doc="""
         "score", the practical one, draws from all thresholds at once. "median" is [LWY24, Algorithm 1], which divides
         its budget over many draws: it needs many times the users in all settings that were tried.
         """,
     )
     alpha: float = fields.parameter(
-        0.1,
+        default=0.1,
         check=lambda value, name: accuracy(value),
         kind="float",
         doc='For "median": how much worse than the best threshold the result may be, from 2**-30 to below 1.',
     )
     beta: float = fields.open_unit(
-        0.1,
+        default=0.1,
         doc="""
         For "median": the probability with which it may be worse than that, in (0, 1). It is a part of the paper's
         statement on how many users are needed, and changes nothing in what is computed.
         """,
     )
-    feature: int = fields.count(0, least=0, doc="The column of X that is used, from 0.")
+    feature: int = fields.count(default=0, least=0, doc="The column of X that is used, from 0.")
     decreasing: bool = fields.flag(
-        False,
+        default=False,
         doc="""
         False predicts the second class for points above the threshold, True for all others. Public, like the order of
         `classes`, which must not be falling where these are numbers: (1, 0) would turn the direction around in silence.
@@ -338,8 +338,7 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
         return WholePoints(read_domain_size(self.domain_size))
 
     def _predicts_second(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        second: npt.NDArray[np.bool_] = (rows > np.uint64(self._points().place(self.threshold_))) != self.decreasing
-        return second
+        return (rows > np.uint64(self._points().place(self.threshold_))) != self.decreasing
 
     def _largest_point(self) -> int:
         return self._points().largest
@@ -356,8 +355,7 @@ class ThresholdClassifier(PointReader, ScoreSelector, UserLevelClassifier):
 
     def _read_y(self, y: Any, n_rows: int) -> npt.NDArray[np.uint8]:
         """Which rows have the label that is predicted above the threshold."""
-        labels: npt.NDArray[np.uint8] = super()._read_y(y, n_rows) ^ np.uint8(self.decreasing)
-        return labels
+        return super()._read_y(y, n_rows) ^ np.uint8(self.decreasing)
 
     def _plan(self, n_users: int, n_features: int) -> ReleasePlan:
         m = 1 if self.m is None else int(self.m)

@@ -167,8 +167,7 @@ def first_crossing_scores(minimal_errors: Counts, n_users: int) -> Counts:
     # a j where it fails everybody.
     target = math.floor(n_users * LEFT_OVER)
     before = np.concatenate(([n_users], minimal_errors[:-1]))
-    scores: Counts = np.maximum(np.maximum(target - before, minimal_errors - target), 0)
-    return scores
+    return np.maximum(np.maximum(target - before, minimal_errors - target), 0)
 
 
 class PrivateMistakeTolerance(ComposedMechanism):
@@ -262,5 +261,4 @@ def read_minimal_errors(minimal_errors: Any, n_users: int) -> Counts:
         raise TypeError(f"minimal_errors must be integers of at most 64 bits; got dtype {errors.dtype}")
     if errors.dtype.kind == "u":
         errors = np.minimum(errors.astype(np.uint64), np.uint64(n_users))
-    clamped: Counts = np.clip(errors.astype(np.int64), 0, n_users)
-    return clamped
+    return np.clip(errors.astype(np.int64), 0, n_users)

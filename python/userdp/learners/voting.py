@@ -111,8 +111,7 @@ class LocalRound:
             encoded = np.concatenate([self.protocol._encoded(symbol) for symbol in symbols])
             counts = self.protocol._no_counts()
             self.protocol._count(counts, encoded, np.arange(len(items)))
-            selected: Hashable = self.protocol._selected(counts)
-            return selected
+            return self.protocol._selected(counts)
 
         return output_distribution(program, self.outputs)
 
@@ -124,8 +123,7 @@ class ShuffledRound:
         self.protocol = protocol
 
     def _draw(self, source: _core.Source, items: Sequence[Any]) -> int:
-        selected: int = self.protocol._simulated(items, source).select()
-        return selected
+        return self.protocol._simulated(items, source).select()
 
     def pmf(self, items: Sequence[Any]) -> Pmf:
         """Refused: see the message."""
@@ -146,10 +144,10 @@ class VotingClassifier(UserLevelClassifier):
 
     _vote_name: ClassVar[str]
 
-    delta: Delta = fields.delta(0, doc='In (0, 1) for model="central-approx" and "shuffle"; 0 for the others.')
-    model: str = fields.choice("central-approx", MODELS, doc="Who is trusted with the votes.")
+    delta: Delta = fields.delta(default=0, doc='In (0, 1) for model="central-approx" and "shuffle"; 0 for the others.')
+    model: str = fields.choice(MODELS, default="central-approx", doc="Who is trusted with the votes.")
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(lambda value, name: PublicSeed(value)),
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="""

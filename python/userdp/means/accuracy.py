@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -37,9 +37,6 @@ class NoiseTerm:
     kind: Literal["gaussian", "laplace"]
     scale: float  # in steps: sigma, or the scale b of probabilities in the ratio e^(-1/b) from integer to integer
     step: float  # what one step is worth in the mean
-
-    def _arguments(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def of(cls, mechanism: DiscreteGaussian | DiscreteLaplace, step: float) -> NoiseTerm:
@@ -117,9 +114,6 @@ class ClippingBias(ABC):
 class UnknownBias(ClippingBias):
     """Of methods whose clipping nothing is known to bound."""
 
-    def _arguments(self) -> dict[str, Any]:
-        return {}
-
     def at_most(self, failure: float) -> float:
         return math.inf
 
@@ -133,9 +127,6 @@ class BiasOfSize(ClippingBias):
     """Of clipping whose bias has at most this root mean square, over all that is drawn."""
 
     size: float
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"size": self.size}
 
     def at_most(self, failure: float) -> float:
         return self.size / math.sqrt(failure)  # Chebyshev
@@ -163,9 +154,6 @@ class PromisedBias(ClippingBias):
     dimension: int
     rounds: tuple[tuple[NoiseTerm, float, float], ...]  # noise and rounding (L2) of a round, radius of the next one
     independent: bool  # whether rows of all users are independent draws from one distribution
-
-    def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("spread", "dimension", "rounds", "independent")}
 
     def at_most(self, failure: float) -> float:
         bias = 0.0
@@ -199,8 +187,7 @@ def _erfc(x: Floats) -> Floats:
     # Abramowitz and Stegun 7.1.26.
     t = 1 / (1 + 0.3275911 * x)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    complement: Floats = series * np.exp(-(x**2)) + 1.5e-7
-    return complement
+    return series * np.exp(-(x**2)) + 1.5e-7
 
 
 def _lengths(noise: NoiseTerm, dimension: int, nodes: int) -> Floats:
@@ -209,8 +196,7 @@ def _lengths(noise: NoiseTerm, dimension: int, nodes: int) -> Floats:
         # The fourth root of the mean of fourth powers between quantiles, so that no power up to there is too small.
         ends = -np.log1p(-np.arange(nodes) / nodes)
         powers = np.append(np.exp(-ends) * (ends**4 + 4 * ends**3 + 12 * ends**2 + 24 * ends + 24), 0)
-        laplace: Floats = (nodes * -np.diff(powers)) ** 0.25 * math.sqrt(noise.variance / 2)
-        return laplace
+        return (nodes * -np.diff(powers)) ** 0.25 * math.sqrt(noise.variance / 2)
     middle = (np.arange(nodes) + 0.5) / nodes
     # After Wilson and Hilferty; the squares of Laplace variables vary 5/2 times as much as those of normal ones.
     degrees = dimension * (0.4 if noise.kind == "laplace" else 1)
@@ -220,8 +206,7 @@ def _lengths(noise: NoiseTerm, dimension: int, nodes: int) -> Floats:
         normal = np.array([NormalDist().inv_cdf(p) for p in middle])
         part = 2 / (9 * degrees)
         lengths = np.maximum(1 - part + normal * math.sqrt(part), 0) ** 1.5
-    scaled: Floats = lengths * math.sqrt(dimension * noise.variance / np.mean(lengths**2))
-    return scaled
+    return lengths * math.sqrt(dimension * noise.variance / np.mean(lengths**2))
 
 
 @saved_as_parameter
@@ -233,9 +218,6 @@ class Accuracy:
     rounding: float  # that a coordinate may be moved by rounding
     bias: Any  # a ClippingBias, or None where nobody is clipped
     mixed: bool = False  # whether coordinates are sums of many such terms: only variances are known
-
-    def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("terms", "rounding", "bias", "mixed")}
 
     def noise(self) -> float:
         """Root mean square of the noise in a coordinate."""

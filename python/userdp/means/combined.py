@@ -10,7 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
@@ -194,8 +194,7 @@ class ClippedSum(Release):
 
     def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
         sums = vectors.clipped_sum(self.center, self.radius, self.grid)
-        released: tuple[int, ...] = draw(self.noise, tuple(sums.tolist()))
-        return released
+        return draw(self.noise, tuple(sums.tolist()))
 
     def possible(self) -> list[range]:
         largest = self.n_users * self.reach + self.noise.support
@@ -302,8 +301,7 @@ class Look(Release):
         """What is tested, without noise: in steps, a user at the other end is `reach`."""
         pull, beyond = vectors.clipping_excess(self.center, self.radius, self.end, self.grid, self.rungs)
         half = math.isqrt(sum(x * x for x in pull.tolist())) // 2
-        largest: int = max(math.floor(w * x) for w, x in zip(self.weights, (half, *beyond.tolist()), strict=True))
-        return largest
+        return max(math.floor(w * x) for w, x in zip(self.weights, (half, *beyond.tolist()), strict=True))
 
     def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
         return (draw(self.noise, self.statistic(vectors)),)
@@ -356,8 +354,7 @@ class DistanceSearch(Release):
         missing = np.maximum(math.ceil(QUANTILE * self.n_users) - counts, 0)
         cost = PER_USER * COST_OF_A_STEP / float(self.epsilon)
         costs = np.array([round(cost * step) for step in range(len(self.candidates))], dtype=np.int64)
-        scores: npt.NDArray[np.int64] = PER_USER * missing + costs
-        return scores
+        return PER_USER * missing + costs
 
     def draw(self, draw: Sampler, vectors: UserVectors) -> tuple[int, ...]:
         counts = vectors.counts_within(self.center, self.candidates)
@@ -377,9 +374,6 @@ class SeenBias(ClippingBias):
     seen: float  # users that were released
     sigma: float  # of the noise of it
     step: float
-
-    def _arguments(self) -> dict[str, Any]:
-        return asdict(self)
 
     def at_most(self, failure: float) -> float:
         # P[Z <= -h] <= P[N <= 1 - h] for discrete Gaussian Z and a normal N of the same sigma (Canonne, Kamath and
@@ -671,8 +665,7 @@ class CombinedMean(MeanMethod):
 
     def mean(self, outcome: Any) -> Floats:
         parts = [float(weight) * step.mean(released) for weight, step, released in self.ending(outcome).parts]
-        total: Floats = np.sum(parts, axis=0)
-        return total
+        return np.sum(parts, axis=0)
 
     def noise_terms(self, outcome: Any) -> tuple[tuple[DiscreteGaussian, float], ...]:
         """The independent noises of each coordinate of the mean, and what a step of each moves it by."""

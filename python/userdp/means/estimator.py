@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from userdp.accounting.budget_hook import counted_in_rho
-from userdp.display.frames import frame_of
+from userdp.display.frames import Frame, frame_of
 from userdp.estimators import fields
 from userdp.estimators.base import UserLevelEstimator
 from userdp.estimators.column_bounds import (
@@ -120,13 +120,13 @@ class WinsorizedMean(UserLevelEstimator):
     without_rows: ClassVar[str] = "Users without rows count as the middle of the bounds."
 
     delta: Delta = fields.delta(
-        0,
+        default=0,
         doc="""
         In [0, 1); 0 for pure differential privacy. Several columns need a positive one for errors that are small.
         """,
     )
     bounds: Bounds | None = fields.parameter(
-        None,
+        default=None,
         check=check_column_bounds,
         kind=KIND,
         doc="""
@@ -135,16 +135,16 @@ class WinsorizedMean(UserLevelEstimator):
         """,
     )
     max_norm: float | None = fields.positive_number(
-        None,
+        default=None,
         doc="""
         For vectors: every record is clipped to this L2 distance from the `center`. Public, from 2**-300 to 2**300.
         """,
     )
     center: float | npt.ArrayLike = fields.parameter(
-        0.0, kind="float or array-like with shape (columns,)", doc="Of the ball of `max_norm`. Public."
+        default=0.0, kind="float or array-like with shape (columns,)", doc="Of the ball of `max_norm`. Public."
     )
     user_std: float | npt.ArrayLike | Mapping[str, float] | None = fields.parameter(
-        None,
+        default=None,
         kind="float, array-like with shape (columns,), or dict from column names to floats, optional",
         doc="""
         A promise: the root mean square distance of users' means from their mean, in each column (with `max_norm`, in
@@ -152,26 +152,26 @@ class WinsorizedMean(UserLevelEstimator):
         """,
     )
     homogeneous: bool = fields.flag(
-        False,
+        default=False,
         doc="""
         A promise: the rows of all users are independent draws from one distribution, so that users' means differ
         because they have m rows only: a `user_std` of half the range over sqrt(m).
         """,
     )
-    method: str = fields.choice("auto", METHODS, doc="See Notes. Chosen from public numbers only.")
+    method: str = fields.choice(METHODS, default="auto", doc="See Notes. Chosen from public numbers only.")
     objective: str = fields.choice(
-        "expected",
         get_args(Objective),
+        default="expected",
         doc="""
         Under a promise, for "auto" and "iterated": "expected" is the least error to expect where the promise is true,
         "worst" the least `worst_error_` that it allows for. Without one it says nothing.
         """,
     )
     beta: float = fields.open_unit(
-        0.01, doc="How likely the range may be missed, over all columns, by methods that look for it."
+        default=0.01, doc="How likely the range may be missed, over all columns, by methods that look for it."
     )
     grid_resolution: int | None = fields.parameter(
-        None,
+        default=None,
         check=fields.power_of_two,
         kind="int, optional",
         doc="""
@@ -180,7 +180,7 @@ class WinsorizedMean(UserLevelEstimator):
         """,
     )
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
-        None,
+        default=None,
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="""
         For the public rotation of methods that rotate. None draws a fresh one in each fit. It is not secret;
@@ -388,10 +388,9 @@ class WinsorizedMean(UserLevelEstimator):
             width += accuracy.bias.at_most(failure / 2)
         # Around the mean before it was taken into the bounds: a column's error may grow when a vector is pulled in.
         ends = self.unmoved_[:, None] + self.scales_[:, None] * np.array([-width, width])
-        cut: Floats = np.clip(ends, self.bounds_[:, :1], self.bounds_[:, 1:])
-        return cut
+        return np.clip(ends, self.bounds_[:, :1], self.bounds_[:, 1:])
 
-    def to_frame(self, level: float = 0.95, *, backend: str | None = None) -> Any:
+    def to_frame(self, level: float = 0.95, *, backend: str | None = None) -> Frame:
         """Put means, noise, worst errors and intervals of all columns into a data frame.
 
         Parameters

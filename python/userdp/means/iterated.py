@@ -33,7 +33,7 @@ from userdp.means.accuracy import (
     UnknownBias,
 )
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
-from userdp.means.problem import MAX_RESOLUTION, Floats, MeanMethod, MeanProblem, laplace_noise
+from userdp.means.problem import MAX_RESOLUTION, Floats, MeanMethod, MeanProblem, SumNoise, laplace_noise
 from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
@@ -68,8 +68,7 @@ class NoiseSize:
 
     def squared(self, radius: Floats, share: Floats) -> Floats:
         """For rounds of these radii that spend these shares of the budget."""
-        error: Floats = self.coefficient * radius**2 / share**self.power
-        return error
+        return self.coefficient * radius**2 / share**self.power
 
 
 @dataclass(frozen=True)
@@ -132,8 +131,7 @@ def _nodes(count: int) -> tuple[Floats, Floats]:
 def _chi(dimension: float, normal: Floats) -> Floats:
     """Root of a chi-squared variable over its degrees of freedom, after Wilson and Hilferty."""
     part = 2 / (9 * dimension)
-    root: Floats = np.maximum(1 - part + normal * np.sqrt(part), 0) ** 1.5
-    return root
+    return np.maximum(1 - part + normal * np.sqrt(part), 0) ** 1.5
 
 
 def _shortfall(dimension: int, off: Floats, concentration: float, radius: Floats) -> Floats:
@@ -148,15 +146,13 @@ def _shortfall(dimension: int, off: Floats, concentration: float, radius: Floats
     distance = np.sqrt(along**2 + across**2)
     reach = radius[:, None, None, None]
     factor = reach / np.maximum(distance, reach)
-    lost: Floats = off - ((along * factor) @ weight) @ weight
-    return lost
+    return off - ((along * factor) @ weight) @ weight
 
 
 def _excess(dimension: int, ratio: Floats) -> Floats:
     """The mean of what exceeds the ratio in the distance of a normal vector, in units of its root mean square."""
     normal, weight = _nodes(41)
-    excess: Floats = np.maximum(_chi(dimension, normal) - ratio[:, None], 0) @ weight
-    return excess
+    return np.maximum(_chi(dimension, normal) - ratio[:, None], 0) @ weight
 
 
 FINENESS = 64
@@ -181,16 +177,8 @@ class RoundNoise(ABC):
         """How many steps of the grid the radius of a round with this share should have, a power of two."""
 
     @abstractmethod
-    def mechanism(self, share: Fraction, reach: int) -> Any:
+    def mechanism(self, share: Fraction, reach: int) -> DiscreteLaplace | DiscreteGaussian:
         """For a round with a share of the budget, in which no user's vector is longer than `reach`."""
-
-    @abstractmethod
-    def release(self, draw: Sampler, mechanism: Any, sums: tuple[int, ...]) -> tuple[int, ...]:
-        """The sums with noise."""
-
-    @abstractmethod
-    def released(self, mechanism: Any, largest: int) -> range:
-        """What a released sum can be when no sum is above `largest` in absolute value."""
 
     @abstractmethod
     def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
@@ -230,13 +218,6 @@ class GaussianRounds(RoundNoise):
     def mechanism(self, share: Fraction, reach: int) -> DiscreteGaussian:
         return self.account.part(share).noise(2 * reach)
 
-    def release(self, draw: Sampler, mechanism: DiscreteGaussian, sums: tuple[int, ...]) -> tuple[int, ...]:
-        released: tuple[int, ...] = draw(mechanism, sums)
-        return released
-
-    def released(self, mechanism: DiscreteGaussian, largest: int) -> range:
-        return range(-largest - mechanism.support, largest + mechanism.support + 1)
-
     def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
         distance = len(shares) * self.dimension * NOISE_DISTANCE
         return problem.gaussian_budget(self.account, self._parts(shares), distance)
@@ -272,13 +253,6 @@ class LaplaceRounds(RoundNoise):
         largest = self.n_users * reach + math.ceil(64 * sensitivity / epsilon)
         return laplace_noise(epsilon, sensitivity, (-largest, largest))
 
-    def release(self, draw: Sampler, mechanism: DiscreteLaplace, sums: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(draw(mechanism, value) for value in sums)
-
-    def released(self, mechanism: DiscreteLaplace, largest: int) -> range:
-        low, high = mechanism.bounds
-        return range(low, high + 1)
-
     def budget(self, problem: MeanProblem, shares: Sequence[Fraction]) -> Budget:
         return problem.budget({name: self.epsilon * part for name, part in self._parts(shares).items()})
 
@@ -296,7 +270,7 @@ class _Round:
     radius: float
     grid: float
     reach: int
-    mechanism: Any
+    noise: SumNoise
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +301,7 @@ class IteratedMean(MeanMethod):
         # The largest power of two of which the radius has at least so many steps.
         grid = math.ldexp(1.0, math.frexp(radius)[1] - resolution.bit_length())
         reach = math.floor(radius / grid)
-        return _Round(radius, grid, reach, self.noise.mechanism(share, reach))
+        return _Round(radius, grid, reach, SumNoise(self.noise.mechanism(share, reach)))
 
     def budget(self) -> Budget:
         return self.noise.budget(self.problem, self.schedule.shares)
@@ -344,7 +318,7 @@ class IteratedMean(MeanMethod):
             center = np.zeros(self.problem.dimension)
             for this in rounds:
                 sums = vectors.clipped_sum(center, this.radius, this.grid)
-                transcript.append(self.noise.release(draw, this.mechanism, tuple(sums.tolist())))
+                transcript.append(this.noise.drawn(draw, tuple(sums.tolist())))
                 center = self._moved(center, this, transcript[-1])
             return tuple(transcript)
 
@@ -352,8 +326,7 @@ class IteratedMean(MeanMethod):
 
     def _next(self, center: Floats, this: _Round, released: tuple[int, ...]) -> Floats:
         """The center that a round gives."""
-        following: Floats = center + this.grid * (np.array(released, dtype=np.float64) / self.problem.n_users)
-        return following
+        return center + this.grid * (np.array(released, dtype=np.float64) / self.problem.n_users)
 
     def _moved(self, center: Floats, this: _Round, released: tuple[int, ...]) -> Floats:
         """The next center, in the ball of all records."""
@@ -368,14 +341,14 @@ class IteratedMean(MeanMethod):
         return counted(*((len(self._sums(this)), self.problem.dimension) for this in self.rounds))
 
     def _sums(self, this: _Round) -> range:
-        return self.noise.released(this.mechanism, self.problem.n_users * this.reach)
+        return this.noise.released(self.problem.n_users * this.reach)
 
     def mean(self, outcome: Any) -> Floats:
         center, _ = self.clipped_to(outcome) or (np.zeros(self.problem.dimension), 0.0)
         return self._next(center, self.rounds[-1], outcome[-1])
 
     def accuracy(self, outcome: Any = None) -> Accuracy:
-        terms = [NoiseTerm.of(this.mechanism, this.grid / self.problem.n_users) for this in self.rounds]
+        terms = [NoiseTerm.of(this.noise.mechanism, this.grid / self.problem.n_users) for this in self.rounds]
         bias: ClippingBias | None = None
         if len(terms) > 1:
             later = [this.radius for this in self.rounds[1:]]

@@ -127,8 +127,7 @@ class Answers:
             mean = rotated_back(mean, self._signs(seed, index), self.problem.dimension)
         if self.problem.norm == "max":
             return np.clip(mean, -self.problem.max_norm, self.problem.max_norm)
-        nearest: Floats = mean * (self.problem.ball / max(self.problem.ball, float(np.linalg.norm(mean))))
-        return nearest
+        return mean * (self.problem.ball / max(self.problem.ball, float(np.linalg.norm(mean))))
 
     def _signs(self, seed: PublicSeed | None, index: int) -> Any:
         assert seed is not None

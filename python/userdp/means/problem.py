@@ -18,8 +18,8 @@ from userdp.exact.numbers import Epsilon, short_repr
 from userdp.exceptions import BudgetError
 from userdp.means.accuracy import Accuracy
 from userdp.means.gaussian_account import GaussianAccount, gaussian_account, gaussian_accounts
-from userdp.mechanisms import DiscreteLaplace
-from userdp.mechanisms.composed import AdaptiveMechanism
+from userdp.mechanisms import DiscreteGaussian, DiscreteLaplace
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 
 if TYPE_CHECKING:
     from userdp.users.vectors import UserVectors
@@ -173,6 +173,29 @@ class MeanMethod(ABC):
     def warnings(self) -> list[str]:
         """What a user should know before relying on the release, from public numbers: that n is too small, say."""
         return []
+
+
+@dataclass(frozen=True)
+class SumNoise:
+    """Exact noise on the sums of integers of each column."""
+
+    mechanism: DiscreteLaplace | DiscreteGaussian
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether all columns get their noise in one draw, to integers without bounds."""
+        return isinstance(self.mechanism, DiscreteGaussian)
+
+    def drawn(self, draw: Sampler, sums: tuple[int, ...]) -> tuple[int, ...]:
+        """The sums with noise."""
+        return draw(self.mechanism, sums) if self.gaussian else tuple(draw(self.mechanism, each) for each in sums)
+
+    def released(self, largest: int) -> range:
+        """What a released sum can be when no sum is above `largest` in absolute value."""
+        if isinstance(self.mechanism, DiscreteGaussian):
+            return range(-largest - self.mechanism.support, largest + self.mechanism.support + 1)
+        low, high = self.mechanism.bounds
+        return range(low, high + 1)
 
 
 def laplace_noise(epsilon: Epsilon, sensitivity: int, bounds: tuple[int, int]) -> DiscreteLaplace:

@@ -246,7 +246,7 @@ Analyst: TypeAlias = Callable[[tuple[Floats, ...]], Query]
 
 
 @estimator
-class WinsorizedQueries(UserLevelMechanism):
+class WinsorizedQueries(UserLevelMechanism[QueryPlan]):
     """Ask up to K questions about the same users, each chosen after the answers before it.
 
     A question is a function of one user's records that returns a vector; the answer is the mean of these vectors over
@@ -294,22 +294,22 @@ class WinsorizedQueries(UserLevelMechanism):
     released: ClassVar[tuple[str, ...]] = ("answers",)
 
     delta: Delta = fields.delta(
-        0, doc="In [0, 1); 0 for pure differential privacy, whose noise grows with K and not with its root."
+        default=0, doc="In [0, 1); 0 for pure differential privacy, whose noise grows with K and not with its root."
     )
-    n_queries: int = fields.count(1, doc="K >= 1.")
-    dimension: int = fields.count(1, doc="d >= 1, the length of all answers.")
+    n_queries: int = fields.count(default=1, doc="K >= 1.")
+    dimension: int = fields.count(default=1, doc="d >= 1, the length of all answers.")
     max_norm: float = fields.positive_number(
         doc="Vectors that are longer in L2 are scaled to this norm, by the method. Public."
     )
     user_std: float | None = fields.positive_number(
-        None,
+        default=None,
         doc="A promise, for all questions: the root mean square L2 distance of users' vectors from their mean is at"
         " most this. Users who are farther away may be clipped. By default nobody is clipped within max_norm.",
     )
-    method: str = fields.choice("auto", METHODS, doc="As in `WinsorizedMean`, the same for all answers.")
-    beta: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the answers.")
+    method: str = fields.choice(METHODS, default="auto", doc="As in `WinsorizedMean`, the same for all answers.")
+    beta: float = fields.open_unit(default=0.01, doc="How likely a range may be missed, in any of the answers.")
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
-        None,
+        default=None,
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="For public rotations; None draws a fresh one in `open`.",
     )
@@ -343,7 +343,6 @@ class WinsorizedQueries(UserLevelMechanism):
             When the number of users is too small for the method, with the number that it needs.
         """
         _, table, plan, source = self._begun(X, y, groups)
-        assert isinstance(plan, QueryPlan)
 
         def drawn(mechanism: Any, /, *arguments: Any) -> Any:
             return mechanism._draw(source, *arguments)
@@ -374,7 +373,6 @@ class WinsorizedQueries(UserLevelMechanism):
         if not callable(analyst):
             raise TypeError(f"analyst must be a callable from answers to the next question; got {short_repr(analyst)}")
         _, table, plan = self._prepared(X, y, groups)
-        assert isinstance(plan, QueryPlan)
         outcomes, record = plan.outcomes(), plan.charge(())
 
         def interaction(draw: Sampler) -> Hashable:

@@ -95,8 +95,7 @@ class RangeSearch:
 
     def lows(self, bins: tuple[int, ...]) -> Floats:
         """Where the intervals around bins begin."""
-        lows: Floats = (self._first + self._apart * np.array(bins, dtype=np.float64)) * self.lattice.grid
-        return lows
+        return (self._first + self._apart * np.array(bins, dtype=np.float64)) * self.lattice.grid
 
     def middles(self, bins: tuple[int, ...]) -> Floats:
         """The middles of bins."""
@@ -114,8 +113,9 @@ def range_epsilon(lattice: Lattice, columns: int, n_users: int, beta: float) -> 
     return 4 * math.log(columns * lattice.n_bins / beta) / n_users
 
 
-def too_few_users(name: str, problem: MeanProblem, lattice: Lattice, columns: int, most: float) -> list[str]:
+def too_few_users(name: str, problem: MeanProblem, search: RangeSearch, most: float) -> list[str]:
     """A warning when even the largest epsilon of a range leaves it unlikely to be found; from public numbers."""
+    lattice, columns = search.lattice, search.columns
     if lattice.n_bins == 1 or range_epsilon(lattice, columns, problem.n_users, problem.beta) <= most:
         return []
     needed = math.ceil(range_epsilon(lattice, columns, 1, problem.beta) / most)

@@ -1,7 +1,7 @@
 """Winsorized means: intervals that are found privately, then sums of what is clamped to them.
 
-The public rotation, the three methods (Laplace noise on intervals, Gaussian noise in a ball, and the baseline with
-noise for the whole range), and their plans.
+The public rotation, the method, and its three makers: Laplace noise on intervals, Gaussian noise in a ball, and the
+baseline with noise for the whole range.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from userdp.exact.epsilon import positive_epsilon, rational_below
 from userdp.exact.numbers import counted
 from userdp.means.accuracy import ROUNDING, Accuracy, NoiseTerm, UnknownBias
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount
-from userdp.means.problem import Floats, MeanMethod, MeanProblem, laplace_noise
+from userdp.means.problem import Floats, MeanMethod, MeanProblem, SumNoise, laplace_noise
 from userdp.means.range_search import Lattice, RangeSearch, missing, power_of_two_below, range_epsilon, too_few_users
 from userdp.means.winsorized_budget import (
     ColumnBudget,
@@ -66,75 +67,111 @@ def rotated_back(vector: Floats, signs: npt.NDArray[np.int8], dimension: int) ->
         pairs = values.reshape(-1, 2, half)
         values = np.stack((pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]), axis=1).ravel()
         half *= 2
-    back: Floats = (signs * values)[:dimension] / np.sqrt(size)
-    return back
+    return (signs * values)[:dimension] / np.sqrt(size)
 
 
-class WinsorizedColumns(MeanMethod):
-    """[LSAKKMS21, Algorithm 1] and [LSAKKMS21, Algorithm 2], on integers; private by [LSAKKMS21, Theorem 1]."""
+@dataclass(frozen=True, eq=False)
+class SummedMean(MeanMethod):
+    """Users' vectors, clipped and rounded to integers, summed with noise: perhaps around bins that are drawn first."""
 
-    # In each of D columns (one, or those after the rotation, which pads their number to a power of two) a bin is drawn
-    # with `each.epsilon_range`; every user's value is clipped to the interval around it and rounded to one of W + 1
-    # integers; their sum, of sensitivity W, gets discrete Laplace noise of `each.epsilon_noise`. With one bin there is
-    # nothing to find. See docs/proofs/winsorized_mean.md.
+    # With a search a bin is drawn in each column: of one column, or of those after the rotation, which pads their
+    # number to a power of two. Then every user's vector is clipped, in each column to an interval or in L2 to a ball,
+    # and rounded to integers, whose sums get noise. Makers say of what sensitivity. One bin needs no search.
 
-    def __init__(self, name: str, problem: MeanProblem, lattice: Lattice, each: ColumnBudget) -> None:
-        self.name = name
-        self.problem = problem
-        self.lattice = lattice
-        self.each = each
-        self.search = RangeSearch(lattice, each.columns, each.epsilon_range)
-        most = problem.n_users * lattice.steps
-        self.noise = laplace_noise(each.epsilon_noise, lattice.steps, (0, most))
-
-    @property
-    def accounting(self) -> str:
-        """Why all columns together are within the budget."""
-        return self.each.accounting
+    name: str
+    problem: MeanProblem
+    accounting: str  # why all draws together are within the budget
+    spent: Budget
+    error: float  # predicted
+    noise: SumNoise
+    grid: float
+    steps: int  # of the grid: in an interval, or in the radius of the ball
+    rounding: float  # of a coordinate, at most: in steps
+    search: RangeSearch | None = None
+    radius: float | None = None  # of the ball; None for intervals
+    cap: float = math.inf  # the most epsilon of a range
 
     def budget(self) -> Budget:
-        return self.each.budget(self.problem)
+        return self.spent
 
     def predicted_error(self) -> float:
-        each = self.each
-        return math.sqrt(
-            squared_error(self.problem, self.lattice, float(each.epsilon_range), float(each.epsilon_noise))
-        )
+        return self.error
 
     def rotated(self) -> bool:
-        return self.problem.dimension > 1
+        return self.search is not None and self.problem.dimension > 1
+
+    @property
+    def _columns(self) -> int:
+        return self.problem.dimension if self.search is None else self.search.columns
+
+    def _origin(self, bins: tuple[int, ...]) -> Floats:
+        """What the integers 0 stand for."""
+        if self.search is None:
+            return np.full(self._columns, 0.0 if self.radius else -self.grid * self.steps / 2)
+        return self.search.middles(bins) if self.radius else self.search.lows(bins)
 
     def program(self, vectors: UserVectors) -> AdaptiveMechanism:
-        everybody = vectors.filled()
+        everybody = vectors if self.search is None else vectors.filled()
 
         def released(draw: Sampler) -> Hashable:
-            bins = self.search.drawn(everybody, draw)
-            sums = everybody.winsorized_sum(self.search.lows(bins), self.lattice.steps, self.lattice.grid)
-            return bins, tuple(draw(self.noise, total) for total in sums.tolist())
+            bins = () if self.search is None else self.search.drawn(everybody, draw)
+            origin = self._origin(bins)
+            if self.radius is None:
+                sums = everybody.winsorized_sum(origin, self.steps, self.grid)
+            else:
+                sums = everybody.clipped_sum(origin, self.radius, self.grid)
+            noisy = self.noise.drawn(draw, tuple(sums.tolist()))
+            return noisy if self.search is None else (bins, noisy)
 
         return released
 
     def accuracy(self, outcome: Any = None) -> Accuracy:
-        term = NoiseTerm.of(self.noise, self.lattice.grid / self.problem.n_users)
-        bias = None if self.lattice.n_bins == 1 else UnknownBias()
-        return Accuracy((term,), self.lattice.grid, bias, mixed=self.rotated())
+        clips = self.search is not None and (self.radius is not None or self.search.lattice.n_bins > 1)
+        term = NoiseTerm.of(self.noise.mechanism, self.grid / self.problem.n_users)
+        return Accuracy((term,), self.rounding * self.grid, UnknownBias() if clips else None, mixed=self.rotated())
 
     def mean(self, outcome: Any) -> Floats:
-        bins, sums = outcome
-        steps = np.array(sums, dtype=np.float64) / self.problem.n_users
-        return self.search.lows(bins) + self.lattice.grid * steps
+        bins, sums = ((), outcome) if self.search is None else outcome
+        return self._origin(bins) + self.grid * (np.array(sums, dtype=np.float64) / self.problem.n_users)
+
+    @property
+    def _released(self) -> range:
+        """What a released sum can be."""
+        return self.noise.released(self.problem.n_users * self.steps)
 
     def outcomes(self) -> Iterable[Hashable]:
-        columns, (low, high) = self.each.columns, self.noise.bounds
-        bins = itertools.product(range(self.lattice.n_bins), repeat=columns)
-        return itertools.product(bins, itertools.product(range(low, high + 1), repeat=columns))
+        sums = itertools.product(self._released, repeat=self._columns)
+        if self.search is None:
+            return sums
+        bins = itertools.product(range(self.search.lattice.n_bins), repeat=self._columns)
+        return itertools.product(bins, sums)
 
     def n_outcomes(self) -> int:
-        low, high = self.noise.bounds
-        return counted((self.lattice.n_bins * (high - low + 1), self.each.columns))
+        n_bins = 1 if self.search is None else self.search.lattice.n_bins
+        return counted((n_bins * len(self._released), self._columns))
 
     def warnings(self) -> list[str]:
-        return too_few_users(self.name, self.problem, self.lattice, self.each.columns, self.each.cap)
+        return [] if self.search is None else too_few_users(self.name, self.problem, self.search, self.cap)
+
+
+def winsorized_columns(name: str, problem: MeanProblem, lattice: Lattice, each: ColumnBudget) -> SummedMean:
+    """[LSAKKMS21, Algorithm 1] and [LSAKKMS21, Algorithm 2], on integers; private by [LSAKKMS21, Theorem 1]."""
+    # In each column a bin is drawn with `each.epsilon_range`; every user's value is clipped to the interval around it
+    # and rounded to one of W + 1 integers; their sum, of sensitivity W, gets discrete Laplace noise of
+    # `each.epsilon_noise`. See docs/proofs/winsorized_mean.md.
+    return SummedMean(
+        name,
+        problem,
+        each.accounting,
+        each.budget(problem),
+        math.sqrt(squared_error(problem, lattice, float(each.epsilon_range), float(each.epsilon_noise))),
+        SumNoise(laplace_noise(each.epsilon_noise, lattice.steps, (0, problem.n_users * lattice.steps))),
+        lattice.grid,
+        lattice.steps,
+        rounding=1.0,
+        search=RangeSearch(lattice, each.columns, each.epsilon_range),
+        cap=each.cap,
+    )
 
 
 def squared_error(problem: MeanProblem, lattice: Lattice, epsilon_range: float, epsilon_noise: float) -> float:
@@ -145,89 +182,40 @@ def squared_error(problem: MeanProblem, lattice: Lattice, epsilon_range: float, 
     return problem.dimension * (noise + missed)
 
 
-class WinsorizedBall(MeanMethod):
+def winsorized_ball(
+    problem: MeanProblem,
+    search: RangeSearch,  # of which only the bins are used, not the intervals
+    radius: float,
+    resolution: int,  # the radius has from so many to twice as many steps of a grid
+    epsilon_range: Fraction,
+    account: GaussianAccount,
+    distance: Fraction,
+) -> SummedMean:
     """Ranges of bounded range, then one clip in L2 and discrete Gaussian noise."""
-
-    # In each of D columns a bin is drawn with `epsilon_range`, whose bounded range costs a part of the account; every
+    # In each column a bin is drawn with `epsilon_range`, whose bounded range costs a part of the account; every
     # user's vector, less the middles of these bins, is clipped to an L2 ball and rounded to integers, toward 0; the
     # noise of their sum has the rest. See docs/proofs/winsorized_mean.md.
-
-    def __init__(
-        self,
-        name: str,
-        problem: MeanProblem,
-        columns: int,
-        lattice: Lattice,  # the public grid of the bins; its intervals are not used
-        radius: float,
-        resolution: int,  # the radius has from so many to twice as many steps of a grid
-        epsilon_range: Fraction,
-        account: GaussianAccount,
-        distance: Fraction,
-    ) -> None:
-        self.name = name
-        self.problem = problem
-        self.columns = columns
-        self.lattice = lattice
-        self.radius = radius
-        self.grid = power_of_two_below(radius / resolution)
-        self.epsilon_range = epsilon_range
-        self.account = account
-        self.range_share = columns * account.of_search(epsilon_range) / account.amount
-        self.distance = distance
-        self.search = RangeSearch(lattice, columns, epsilon_range)
-        self.steps = math.floor(radius / self.grid)
-        self.noise = account.part(1 - self.range_share).noise(2 * self.steps)
-        if columns * self.noise.distance > distance:
-            raise AssertionError("the noise is farther from the ideal than was accounted for")
-
-    @property
-    def accounting(self) -> str:
-        """What counts ranges and noise together."""
-        return "zCDP" if self.account.unit == "rho" else "Gaussian"
-
-    def budget(self) -> Budget:
-        shares = {"range": self.range_share, "noise": 1 - self.range_share}
-        return self.problem.gaussian_budget(self.account, shares, self.distance)
-
-    def predicted_error(self) -> float:
-        squared = squared_error_of_ball(
-            self.problem, self.columns, self.lattice, self.radius, float(self.epsilon_range), self.account
-        )
-        return math.sqrt(squared)
-
-    def rotated(self) -> bool:
-        return self.problem.dimension > 1
-
-    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
-        everybody = vectors.filled()
-
-        def released(draw: Sampler) -> Hashable:
-            bins = self.search.drawn(everybody, draw)
-            sums = everybody.clipped_sum(self.search.middles(bins), self.radius, self.grid)
-            return bins, draw(self.noise, tuple(sums.tolist()))
-
-        return released
-
-    def accuracy(self, outcome: Any = None) -> Accuracy:
-        term = NoiseTerm.of(self.noise, self.grid / self.problem.n_users)
-        return Accuracy((term,), ROUNDING * self.grid, UnknownBias(), mixed=self.rotated())
-
-    def mean(self, outcome: Any) -> Floats:
-        bins, sums = outcome
-        return self.search.middles(bins) + self.grid * (np.array(sums, dtype=np.float64) / self.problem.n_users)
-
-    def outcomes(self) -> Iterable[Hashable]:
-        most = self.problem.n_users * self.steps + self.noise.support
-        bins = itertools.product(range(self.lattice.n_bins), repeat=self.columns)
-        return itertools.product(bins, itertools.product(range(-most, most + 1), repeat=self.columns))
-
-    def n_outcomes(self) -> int:
-        most = self.problem.n_users * self.steps + self.noise.support
-        return counted((self.lattice.n_bins * (2 * most + 1), self.columns))
-
-    def warnings(self) -> list[str]:
-        cap = largest_range_epsilon(self.account.rho / self.columns, self.account.range_rho)
-        return too_few_users(self.name, self.problem, self.lattice, self.columns, cap)
+    columns, grid = search.columns, power_of_two_below(radius / resolution)
+    steps = math.floor(radius / grid)
+    share = columns * account.of_search(epsilon_range) / account.amount
+    noise = account.part(1 - share).noise(2 * steps)
+    if columns * noise.distance > distance:
+        raise AssertionError("the noise is farther from the ideal than was accounted for")
+    squared = squared_error_of_ball(problem, columns, search.lattice, radius, float(epsilon_range), account)
+    return SummedMean(
+        "practical",
+        problem,
+        "zCDP" if account.unit == "rho" else "Gaussian",
+        problem.gaussian_budget(account, {"range": share, "noise": 1 - share}, distance),
+        math.sqrt(squared),
+        SumNoise(noise),
+        grid,
+        steps,
+        ROUNDING,
+        search,
+        radius,
+        largest_range_epsilon(account.rho / columns, account.range_rho),
+    )
 
 
 def squared_error_of_ball(
@@ -244,69 +232,6 @@ def squared_error_of_ball(
     noise = (2 * radius / problem.n_users) ** 2 / (2 * left)
     missed = missing(lattice, 1, epsilon_range, problem.n_users) * (2 * lattice.bound) ** 2
     return problem.dimension * (noise + missed)
-
-
-class FullRangeLaplace(MeanMethod):
-    """The baseline: sums of users' vectors, with discrete Laplace noise for the whole range: pure."""
-
-    # Sensitivity. Within the L2 ball a vector is rounded to integers y with sum y_j^2 <= R^2, so that
-    # sum |y_j| <= sqrt(d) R; replacing one user moves the sums by 2 floor(sqrt(d) R) in L1 at most. Within the cube
-    # (of one column too) each column's value is one of W + 1 integers, and the sums move by d W. All columns get noise
-    # of that L1 sensitivity at the whole epsilon, which is epsilon-DP.
-
-    name = "laplace"
-    accounting = "pure"
-
-    def __init__(self, problem: MeanProblem, resolution: int) -> None:
-        self.problem = problem
-        self.grid = power_of_two_below(problem.max_norm / resolution)
-        d, n = problem.dimension, problem.n_users
-        if problem.norm == "l2" and d > 1:
-            self.steps = math.floor(problem.max_norm / self.grid)
-            sensitivity, bounds = 2 * math.isqrt(d * self.steps**2), (-n * self.steps, n * self.steps)
-        else:
-            self.steps = 2 * math.ceil(problem.max_norm / self.grid)
-            sensitivity, bounds = d * self.steps, (0, n * self.steps)
-        self.noise = laplace_noise(problem.epsilon, sensitivity, bounds)
-
-    @property
-    def low(self) -> float:
-        """What the integer 0 stands for."""
-        return 0.0 if self.noise.bounds[0] else -self.grid * self.steps / 2
-
-    def budget(self) -> Budget:
-        return self.problem.budget(split_budget(self.problem.epsilon, {"noise": 1}))
-
-    def predicted_error(self) -> float:
-        return math.sqrt(2 * self.problem.dimension) * self.grid * self.noise.scale / self.problem.n_users
-
-    def program(self, vectors: UserVectors) -> AdaptiveMechanism:
-        d = self.problem.dimension
-
-        def released(draw: Sampler) -> Hashable:
-            if self.low:
-                sums = vectors.winsorized_sum(np.full(d, self.low), self.steps, self.grid)
-            else:
-                sums = vectors.clipped_sum(np.zeros(d), self.problem.max_norm, self.grid)
-            return tuple(draw(self.noise, total) for total in sums.tolist())
-
-        return released
-
-    def accuracy(self, outcome: Any = None) -> Accuracy:
-        term = NoiseTerm.of(self.noise, self.grid / self.problem.n_users)
-        return Accuracy((term,), (0.5 if self.low else ROUNDING) * self.grid, None)
-
-    def mean(self, outcome: Any) -> Floats:
-        mean: Floats = self.low + self.grid * (np.array(outcome, dtype=np.float64) / self.problem.n_users)
-        return mean
-
-    def outcomes(self) -> Iterable[Hashable]:
-        low, high = self.noise.bounds
-        return itertools.product(range(low, high + 1), repeat=self.problem.dimension)
-
-    def n_outcomes(self) -> int:
-        low, high = self.noise.bounds
-        return counted((high - low + 1, self.problem.dimension))
 
 
 def plan_paper(problem: MeanProblem) -> MeanMethod:
@@ -331,7 +256,7 @@ def plan_paper(problem: MeanProblem) -> MeanMethod:
         each, accounting, delta = _paper_share(problem, columns), "optimal composition", problem.delta
     lattice = Lattice.of(problem.ball, 2 * tau, 2 * tau, _column_resolution(problem, float(each)))
     half = each / 2
-    return WinsorizedColumns(
+    return winsorized_columns(
         "paper", problem, lattice, ColumnBudget(columns, half, half, accounting, float(half), delta)
     )
 
@@ -388,7 +313,7 @@ def _columns(problem: MeanProblem, columns: int) -> MeanMethod:
         range_epsilon(lattice, columns, problem.n_users, problem.beta),
         problem.rho,
     )
-    return WinsorizedColumns("practical", problem, lattice, budget)
+    return winsorized_columns("practical", problem, lattice, budget)
 
 
 def _whole_interval(problem: MeanProblem) -> MeanMethod:
@@ -399,7 +324,7 @@ def _whole_interval(problem: MeanProblem) -> MeanMethod:
     grid = power_of_two_below(2 * problem.max_norm / _column_resolution(problem, float(epsilon)))
     half = math.ceil(problem.max_norm / grid)
     budget = ColumnBudget(1, Fraction(0), epsilon, accounting, 0.0, delta)
-    return WinsorizedColumns("practical", problem, Lattice(grid, half, half, 1), budget)
+    return winsorized_columns("practical", problem, Lattice(grid, half, half, 1), budget)
 
 
 def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
@@ -419,18 +344,32 @@ def _ball(problem: MeanProblem, columns: int) -> MeanMethod:
     )
     # Rounding toward 0 moves a sum by n steps at most, which noise must exceed by far.
     resolution = problem.grid_resolution or _resolution(16 * n * math.sqrt(2 * float(account.rho)))
-    return WinsorizedBall("practical", problem, columns, lattice, radius, resolution, part, account, distance)
+    return winsorized_ball(problem, RangeSearch(lattice, columns, part), radius, resolution, part, account, distance)
 
 
 def plan_laplace(problem: MeanProblem) -> MeanMethod:
-    """The baseline: Laplace noise for the whole range. Pure; delta is not used."""
+    """The baseline, in which nobody is clipped: Laplace noise for the whole range. Pure; delta is not used."""
     # The root mean square of the error is 2 sqrt(2) B d / (n epsilon) in the L2 ball of radius B, whose L1 diameter is
     # 2 sqrt(d) B, and 2 sqrt(2) B d^(3/2) / (n epsilon) in the cube: it does not fall as users give more.
     d = problem.dimension
     diameter = 2 * (math.sqrt(d) if problem.norm == "l2" or d == 1 else d)
     scale = min(16.0 * problem.n_users, FINEST_SCALE)
     resolution = problem.grid_resolution or _resolution(scale * float(_epsilon(problem)) / diameter, 1)
-    return FullRangeLaplace(problem, resolution)
+    # Sensitivity. Within the L2 ball a vector is rounded to integers y with sum y_j^2 <= R^2, so that
+    # sum |y_j| <= sqrt(d) R; replacing one user moves the sums by 2 floor(sqrt(d) R) in L1 at most. Within the cube
+    # (of one column too) each column's value is one of W + 1 integers, and the sums move by d W. All columns get noise
+    # of that L1 sensitivity at the whole epsilon, which is epsilon-DP.
+    grid, n = power_of_two_below(problem.max_norm / resolution), problem.n_users
+    if problem.norm == "l2" and d > 1:
+        radius, steps = problem.max_norm, math.floor(problem.max_norm / grid)
+        sensitivity, bounds, rounding = 2 * math.isqrt(d * steps**2), (-n * steps, n * steps), ROUNDING
+    else:
+        radius, steps = None, 2 * math.ceil(problem.max_norm / grid)
+        sensitivity, bounds, rounding = d * steps, (0, n * steps), 0.5
+    noise = laplace_noise(problem.epsilon, sensitivity, bounds)
+    spent = problem.budget(split_budget(problem.epsilon, {"noise": 1}))
+    error = math.sqrt(2 * d) * grid * noise.scale / n
+    return SummedMean("laplace", problem, "pure", spent, error, SumNoise(noise), grid, steps, rounding, radius=radius)
 
 
 def _column_bound(problem: MeanProblem, columns: int) -> float:

@@ -55,33 +55,24 @@ class ColumnBudget:
 
 
 @dataclass(frozen=True)
-class _Sum:
-    """Range and noise of a column together are pure of an epsilon of which so many columns compose."""
+class _Account:
+    """What range and noise of a column have together: a rho in zCDP, otherwise an epsilon of pure composition."""
 
     name: str
     each: Fraction
 
     @property
     def cap(self) -> float:
-        return min(float(self.each) / 2, MOST_RANGE_EPSILON)
+        """The most epsilon of the range."""
+        return (
+            largest_range_epsilon(self.each) if self.name == "zCDP" else min(float(self.each) / 2, MOST_RANGE_EPSILON)
+        )
 
     def noise(self, epsilon_range: Fraction) -> Fraction:
+        """The epsilon of the noise that a range leaves."""
+        if self.name == "zCDP":
+            return pure_epsilon(self.each - epsilon_range**2 / 8)
         return self.each - epsilon_range
-
-
-@dataclass(frozen=True)
-class _Concentrated:
-    """Range and noise of a column together have a rho."""
-
-    name: str
-    each: Fraction
-
-    @property
-    def cap(self) -> float:
-        return largest_range_epsilon(self.each)
-
-    def noise(self, epsilon_range: Fraction) -> Fraction:
-        return pure_epsilon(self.each - epsilon_range**2 / 8)
 
 
 def pure_epsilon(rho: Fraction) -> Fraction:
@@ -101,19 +92,19 @@ def best_column_budget(
     columns: int, epsilon: Epsilon, delta: Fraction, error: Error, least: float, rho: Fraction | None = None
 ) -> ColumnBudget:
     """The account, and the split within it, whose error is least; a range has the epsilon `least`, if that can be."""
-    accounts: list[_Sum | _Concentrated] = [_Sum("pure", rational_below(positive_epsilon(epsilon)) / columns)]
+    accounts = [_Account("pure", rational_below(positive_epsilon(epsilon)) / columns)]
     if rho is not None:  # the columns are a part of a larger account in zCDP
-        accounts = [_Concentrated("zCDP", rho / columns)]
+        accounts = [_Account("zCDP", rho / columns)]
     elif delta:
         from userdp.accounting import largest_epsilon_each, largest_rho
 
         if columns > 1:
-            accounts.append(_Sum("optimal composition", largest_epsilon_each(columns, epsilon, delta)))
-        accounts.append(_Concentrated("zCDP", largest_rho(epsilon, delta) / columns))
+            accounts.append(_Account("optimal composition", largest_epsilon_each(columns, epsilon, delta)))
+        accounts.append(_Account("zCDP", largest_rho(epsilon, delta) / columns))
     splits = []
     for account in accounts:
 
-        def error_of(part: Fraction, account: _Sum | _Concentrated = account) -> float:
+        def error_of(part: Fraction, account: _Account = account) -> float:
             return error(float(part), float(account.noise(part)))
 
         share = cheapest(account.cap, least, error_of)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from userdp.exact.numbers import (
     Epsilon,
     Neighbors,
+    check_flag,
     defensive_copy,
     is_integer,
     parse_level,
@@ -100,8 +101,7 @@ class Mechanism(ABC):
     @property
     def neighbors(self) -> Neighbors | None:
         """For which neighboring datasets `cost` is; None where that was not said with the sensitivity."""
-        relation: Neighbors | None = self._arguments.get("neighbors")
-        return relation
+        return self._arguments.get("neighbors")
 
     def privacy_loss(self) -> PrivacyLossDistribution:
         """The privacy loss of one draw, to be composed with others.
@@ -167,8 +167,7 @@ class IntegerDistribution(Distribution[int, np.int64]):
     """An object of the core with ``sample`` and ``sample_many``."""
 
     def _draw(self, source: _core.Source) -> int:
-        draw: int = self._core_sampler.sample(source)
-        return draw
+        return self._core_sampler.sample(source)
 
     def _draw_many(self, source: _core.Source, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
         draws: npt.NDArray[np.int64] = self._core_sampler.sample_many(source, number_of(shape))
@@ -290,10 +289,7 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
         from userdp import _core
         from userdp.exact.epsilon import core_level
 
-        flags = {**flags, "monotone": monotone}
-        for name, flag in flags.items():
-            if not isinstance(flag, (bool, np.bool_)):
-                raise TypeError(f"{name} must be a bool; got {short_repr(flag)}")
+        flags = {name: check_flag(flag, name) for name, flag in {**flags, "monotone": monotone}.items()}
         relation = stated_neighbors(neighbors)
         if monotone and relation == "replace":
             raise ValueError(
@@ -321,7 +317,7 @@ class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):
             sensitivity=sensitivity,
             granularity=granularity,
             neighbors=relation,
-            **{name: bool(flag) for name, flag in flags.items()},
+            **flags,
         )
 
     @property

@@ -21,6 +21,7 @@ from userdp.exact.numbers import (
     Epsilon,
     check_count,
     is_integer,
+    least,
     open_unit_fraction,
     parse_positive,
     short_repr,
@@ -177,14 +178,12 @@ class CorrelatedCounts(Mechanism):
     @property
     def n_keys(self) -> int:
         """How many keys there are."""
-        keys: int = self._arguments["n_keys"]
-        return keys
+        return self._arguments["n_keys"]
 
     @property
     def max_keys(self) -> int:
         """How many of them a user has at most."""
-        keys: int = self._arguments["max_keys"]
-        return keys
+        return self._arguments["max_keys"]
 
     @property
     def theta(self) -> Fraction:
@@ -267,13 +266,7 @@ class CorrelatedCounts(Mechanism):
             # Ties are rounded to even, so they count as beyond; noise is symmetric.
             return float(2 * tail(np.ceil(q * (error + 0.5)) - p * users) @ masses)
 
-        low, high = -1, 1
-        while beyond(high) > failure:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if beyond(middle) > failure else (low, middle)
-        return high
+        return least(lambda error: beyond(error) <= failure, -1, 1, math.inf)
 
     def sample(
         self,

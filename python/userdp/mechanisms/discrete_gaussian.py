@@ -269,8 +269,7 @@ class DiscreteGaussian(AdditiveNoise):
             values = np.array([self._clamped(value) for value in values], dtype=np.int64)
         if isinstance(values, np.ndarray):
             return tuple(self._release_many(self._int64(values).reshape(-1), source).tolist())
-        released: int = super()._draw(source, values)
-        return released
+        return super()._draw(source, values)
 
 
 def _rounded_up(x: Fraction) -> Fraction:

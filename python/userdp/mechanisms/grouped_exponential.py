@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Epsilon, Neighbors, is_integer, parse_positive, short_repr
+from userdp.exact.numbers import Epsilon, Neighbors, is_integer, is_listed, parse_positive, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import PMF_CANDIDATES, ChoiceByScore
@@ -143,7 +143,7 @@ def _vector(values: Any, name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; fill in the masked values first")
     if not isinstance(values, np.ndarray):
-        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        if not is_listed(values):
             raise TypeError(f"{accepted}; got a {type(values).__name__}")
         values = list(values)
         if not all(is_integer(value) for value in values):

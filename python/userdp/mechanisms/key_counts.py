@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Neighbors, is_integer
+from userdp.exact.numbers import Neighbors, is_integer, is_listed
 from userdp.mechanisms.base import AdditiveNoise, Mechanism
 from userdp.users.table import canonical_id, order_of
 
@@ -21,14 +21,12 @@ class KeyMechanism(Mechanism):
     @property
     def neighbors(self) -> Neighbors:
         """What the promise is for."""
-        neighbors: Neighbors = self._arguments["neighbors"]
-        return neighbors
+        return self._arguments["neighbors"]
 
     @property
     def max_keys(self) -> int:
         """How many keys a user counts in at most."""
-        keys: int = self._arguments.get("max_keys", 1)
-        return keys
+        return self._arguments.get("max_keys", 1)
 
 
 def read_counts(counts: Any) -> tuple[Sequence[Any], Integers]:
@@ -62,7 +60,7 @@ def listed_integers(values: list[Any]) -> Integers:
 def read_integers(values: Any, name: str) -> Integers:
     if isinstance(values, np.ndarray):
         array = AdditiveNoise._int64(values)
-    elif isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+    elif not is_listed(values, Sequence):
         raise TypeError(f"{name} must be mappings or arrays of ints; got a {type(values).__name__}")
     else:
         array = listed_integers(list(values))

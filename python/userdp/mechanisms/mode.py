@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -25,6 +25,8 @@ from userdp.exact.numbers import (
     check_count,
     check_neighbors,
     is_integer,
+    is_listed,
+    least,
     parse_delta,
     parse_positive,
     short_repr,
@@ -101,7 +103,7 @@ class PrivateMode(Mechanism, Generic[ItemT, Outcome]):
             How many users have each item, in the items' one form. Users whose item counts for nothing are counted
             under None, so that the total is the number of users.
         """
-        if isinstance(items, (str, bytes, Mapping, Set)) or not isinstance(items, Iterable):
+        if isinstance(items, (Mapping, Set)) or not is_listed(items):
             # Such as one item in place of everybody's; nothing private is said of it.
             raise TypeError(f"items must be a sequence with one item for each user; got a {type(items).__name__}")
         counts: Counter[ItemT | None] = Counter()
@@ -315,15 +317,8 @@ def _least(holds: Callable[[int], bool], first: int) -> int:
     """The least of first, first + 2, ... at which a monotone predicate holds."""
     if holds(first):
         return first
-    low, high = 0, 1
-    while not holds(first + 2 * high):
-        low, high = high, 2 * high
-        if high > MOST_USERS // 4:
-            raise BudgetError(f"more than {MOST_USERS // 2:.3g} users are needed; plan for more agreement or epsilon")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(first + 2 * middle) else (middle, high)
-    return first + 2 * high
+    refusal = BudgetError(f"more than {MOST_USERS // 2:.3g} users are needed; plan for more agreement or epsilon")
+    return first + 2 * least(lambda pairs: holds(first + 2 * pairs), 0, 1, MOST_USERS // 4, refusal)
 
 
 LEAST_FAILURE = 1e-10
@@ -592,8 +587,7 @@ def lost_by_weights(common: Floats, rival: Floats, others: int, rate: float) -> 
     rest = math.log(others) if others else -math.inf
     # The logarithm of the odds of what is not the common item.
     odds = np.logaddexp(rate * rival, rest) - rate * common
-    lost: Floats = np.exp(-np.logaddexp(0, -odds))
-    return lost
+    return np.exp(-np.logaddexp(0, -odds))
 
 
 def lost_by_coins(common: Floats, rival: Floats, others: int, rate: float) -> Floats:
@@ -614,5 +608,4 @@ def lost_by_coins(common: Floats, rival: Floats, others: int, rate: float) -> Fl
         term = term * (others - m + 1) * each / m
         series += (-1) ** m * term / ((m + 1) * (m + 2))
     second = np.where(small, series, second)
-    lost: Floats = 1 - own * ((1 - one) * first + one * second) + 1e-12
-    return lost
+    return 1 - own * ((1 - one) * first + one * second) + 1e-12

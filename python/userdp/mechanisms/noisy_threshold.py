@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_counts import Integers
 
 Noise: TypeAlias = "DiscreteGaussian | DiscreteLaplace"
+NoiseT = TypeVar("NoiseT", bound="DiscreteGaussian | DiscreteLaplace")
 
 LISTED = 2**15
 """Of noise with a larger support, sums of weights have tails that are bounded by those of the normal distribution."""
@@ -23,10 +24,10 @@ FAR = 2**9
 
 
 @dataclass(frozen=True)
-class NoisyThreshold:
+class NoisyThreshold(Generic[NoiseT]):
     """Which keys are shown: those whose number, at least 1, is at or above a threshold when noise is added."""
 
-    noise: Noise
+    noise: NoiseT
     threshold: int
 
     def shown(self, numbers: Integers, source: _core.Source, always: Any = None) -> tuple[Integers, Integers]:

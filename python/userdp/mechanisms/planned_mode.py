@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from userdp.exact.epsilon import enclosure, ln_enclosure, shortened, value_enclosure
-from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, nonzero_level, round_up, short_repr
+from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, check_count, least, nonzero_level, round_up, short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.grouped_exponential import GroupedExponentialMechanism, GroupedScores
 from userdp.mechanisms.mode import MARGIN, Counts, Floats, RangeMode, binomial_window, planned
@@ -205,15 +205,8 @@ class PlannedPrivateMode(RangeMode):
         def enough(n: int) -> bool:
             return _planned_table(n, items, level, others)[1] <= failure
 
-        low, high = 0, 1
-        while not enough(high):
-            if high == MOST_USERS:
-                raise BudgetError(f"more than {MOST_USERS} users are needed; plan for more agreement or epsilon")
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        refusal = BudgetError(f"more than {MOST_USERS} users are needed; plan for more agreement or epsilon")
+        return least(enough, 0, 1, MOST_USERS, refusal)
 
 
 def _read(epsilon: Epsilon, n_items: int, agreement: float | Fraction | str) -> tuple[PrivacyLevel, int, float]:

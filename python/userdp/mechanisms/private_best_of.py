@@ -6,10 +6,8 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
-import numpy as np
-
 from userdp import _core
-from userdp.exact.numbers import Delta, check_count, parse_delta, short_repr
+from userdp.exact.numbers import Delta, check_count, check_flag, parse_delta, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.base import Mechanism, SupportsDraw
@@ -79,11 +77,9 @@ class PrivateBestOf(Mechanism):
         if self.stopping_probability < Fraction(1, 2**52):
             raise ValueError(f"stopping_probability must be from 2**-52 to 1; got {short_repr(stopping_probability)}")
         self.most_runs = None if most_runs is None else check_count(most_runs, "most_runs")
-        if not isinstance(hide_time, (bool, np.bool_)):
-            raise TypeError(f"hide_time must be a bool; got {short_repr(hide_time)}")
-        if hide_time and most_runs is None:
+        self.hide_time = check_flag(hide_time, "hide_time")
+        if self.hide_time and most_runs is None:
             raise ValueError("hide_time makes a public number of runs: give it as most_runs")
-        self.hide_time = bool(hide_time)
         self._failures = Geometric(p=self.stopping_probability)
         super().__init__(
             mechanism=mechanism,

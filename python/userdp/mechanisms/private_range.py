@@ -291,5 +291,4 @@ class PrivateRange(Mechanism):
 def bin_costs(counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The larger of the numbers of users below and above each bin, from the number in each, along the last axis."""
     until = np.cumsum(counts, axis=-1, dtype=np.int64)
-    costs: npt.NDArray[np.int64] = np.maximum(until - counts, until[..., -1:] - until)
-    return costs
+    return np.maximum(until - counts, until[..., -1:] - until)

@@ -24,6 +24,7 @@ from userdp.exact.numbers import (
     Neighbors,
     check_count,
     check_neighbors,
+    is_listed,
     nonzero_level,
     open_unit_fraction,
     parse_delta,
@@ -281,19 +282,17 @@ class SetUnion(KeyMechanism):
     @property
     def weight(self) -> int:
         """The length of a user's weights."""
-        weight: int = self._arguments["weight"]
-        return weight
+        return self._arguments["weight"]
 
     @property
     def cap(self) -> int | None:
         """What users raise sums to, one after the other; None where they spread their weight evenly."""
-        cap: int | None = self._arguments.get("cap")
-        return cap
+        return self._arguments.get("cap")
 
     @property
     def rounds(self) -> tuple[tuple[Fraction, int], ...]:
         """The parameter of the noise and the threshold of every round."""
-        return tuple((_gaussian(one).sigma_squared, one.threshold) for one in self._thresholds)
+        return tuple((one.noise.sigma_squared, one.threshold) for one in self._thresholds)
 
     @cached_property
     def _account(self) -> Rounds:
@@ -363,7 +362,7 @@ class SetUnion(KeyMechanism):
         if not each:
             raise ValueError(f"keys={keys}: a weight of {self.weight} is nothing when it is spread over so many")
         last = self._thresholds[-1]
-        reach = last.threshold + math.sqrt(float(_gaussian(last).sigma_squared)) * NormalDist().inv_cdf(wanted)
+        reach = last.threshold + math.sqrt(float(last.noise.sigma_squared)) * NormalDist().inv_cdf(wanted)
         if self.cap is not None and reach > self.cap:
             raise ValueError(
                 f"probability={short_repr(probability)}: sums are raised to the cap of {self.cap} at most, which is "
@@ -521,14 +520,9 @@ def _walked(users: tuple[tuple[Any, ...], ...], weight: int, cap: int) -> Iterab
     return zip(names, sums.tolist(), strict=True)
 
 
-def _gaussian(threshold: NoisyThreshold) -> DiscreteGaussian:
-    assert isinstance(threshold.noise, DiscreteGaussian)
-    return threshold.noise
-
-
-def _read_rounds(rounds: Any) -> tuple[NoisyThreshold, ...]:
+def _read_rounds(rounds: Any) -> tuple[NoisyThreshold[DiscreteGaussian], ...]:
     wanted = "rounds must be one or two pairs (sigma_squared, threshold)"
-    if isinstance(rounds, (str, bytes)) or not isinstance(rounds, Sequence):
+    if not is_listed(rounds, Sequence):
         raise TypeError(f"{wanted}; got {short_repr(rounds)}")
     if not 1 <= len(rounds) <= 2 or not all(isinstance(one, Sequence) and len(one) == 2 for one in rounds):
         raise ValueError(f"{wanted}; got {short_repr(rounds)}")
@@ -546,13 +540,13 @@ def _read_users(users: Any) -> list[tuple[Identity, list[Identity]]]:
     """Users and the keys of each, by their one spelling: whoever gave a key, it is shown alike."""
     if isinstance(users, Mapping):
         items: Iterable[tuple[Any, Any]] = users.items()
-    elif isinstance(users, (str, bytes)) or not isinstance(users, (Sequence, np.ndarray)):
+    elif not is_listed(users, (Sequence, np.ndarray)):
         raise TypeError(f"users must be a mapping or a sequence of the keys of each; got a {type(users).__name__}")
     else:
         items = enumerate(users)
     found: dict[Identity, dict[Identity, None]] = {}
     for user, keys in items:
-        if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+        if not is_listed(keys):
             raise TypeError(f"users: the keys of each must be an iterable; one is a {type(keys).__name__}")
         own = found.setdefault(_canonical(user, "user ids"), {})
         for key in keys:

@@ -20,8 +20,11 @@ from userdp.exact.numbers import (
     Epsilon,
     Neighbors,
     check_count,
+    check_kind,
     check_neighbors,
     is_integer,
+    is_listed,
+    least,
     nonzero_level,
     open_unit_fraction,
     parse_delta,
@@ -30,9 +33,7 @@ from userdp.exact.numbers import (
 )
 from userdp.exact.pmf import Pmf, whole_multiples
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import AdditiveNoise
 from userdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from userdp.mechanisms.discrete_laplace import DiscreteLaplace
 from userdp.mechanisms.key_bounds import check_keys, check_range, keyed_rho, threshold_delta
 from userdp.mechanisms.key_counts import Integers, KeyMechanism, listed_integers, read_counts, read_integers
 from userdp.mechanisms.key_sums import KeySum, Number, distance_of, noise_of, shift_of
@@ -142,8 +143,7 @@ class SparseHistogram(KeyMechanism):
         self._level = nonzero_level(epsilon)
         listed = tuple(sums)
         for one in listed:
-            if not isinstance(one, KeySum):
-                raise TypeError(f"sums must be KeySum objects; got {short_repr(one)}")
+            check_kind(one, KeySum, "sums", "KeySum objects")
         if sigma_squared is None or any(one.sigma_squared is None for one in listed):
             check_keys(max_keys, laplace=True)
         self._noise, self._rate = noise_of(scale, epsilon_per_unit, sigma_squared, (0, LARGEST_COUNT))
@@ -241,8 +241,7 @@ class SparseHistogram(KeyMechanism):
     @property
     def threshold(self) -> int:
         """From which noisy count on a key is shown."""
-        threshold: int = self._arguments["threshold"]
-        return threshold
+        return self._arguments["threshold"]
 
     @property
     def sums(self) -> tuple[KeySum, ...]:
@@ -350,15 +349,8 @@ class SparseHistogram(KeyMechanism):
         def shown(users: int) -> Fraction:
             return self._shown.probability_bounds(self._clamped(users))[0]
 
-        low, high = 0, self.threshold
-        while shown(high) < wanted:
-            low, high = high, 2 * high
-            if high > LARGEST_COUNT:
-                raise ValueError(f"probability={short_repr(probability)} is too near to 1: no count has it")
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if shown(middle) >= wanted else (middle, high)
-        return high
+        refusal = ValueError(f"probability={short_repr(probability)} is too near to 1: no count has it")
+        return least(lambda users: shown(users) >= wanted, 0, self.threshold, LARGEST_COUNT, refusal)
 
     def interval(self, count: int, level: Number = "0.95") -> tuple[int, int]:
         """The numbers of users for which a shown count is not unlikely, given that it is shown.
@@ -398,20 +390,10 @@ class SparseHistogram(KeyMechanism):
             _, whole = self._shown.probability_bounds(self._clamped(users))
             return 1 - tail_bounds(self._noise, shown + 1 - self._clamped(users))[0] / whole if whole else Fraction(1)
 
-        low, high = 0, shown  # P[Z >= 0] is above 1/2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if above(middle) > side else (middle, high)
-        least, step = high, 1
+        low = least(lambda users: above(users) > side, 0, shown)  # P[Z >= 0] is above 1/2
         if self._rate is not None and below(LARGEST_COUNT) > side:
-            return least, max(shown, LARGEST_COUNT)  # more users count as so many
-        while below(shown + step) > side:
-            step *= 2
-        low, high = shown, shown + step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if below(middle) > side else (low, middle)
-        return least, low
+            return low, max(shown, LARGEST_COUNT)  # more users count as so many
+        return low, shown + least(lambda more: below(shown + more) <= side, 0, 1, math.inf) - 1
 
     def pmf(
         self,
@@ -500,7 +482,7 @@ class SparseHistogram(KeyMechanism):
         random_state: int | None = None,
         *,
         listed: Sequence[Any] = (),
-    ) -> Any:
+    ) -> dict[Any, Any] | tuple[Integers, ...]:
         """Release the keys that are shown, with their noisy numbers.
 
         Parameters
@@ -547,7 +529,7 @@ class SparseHistogram(KeyMechanism):
         """Keys in canonical order, their counts, the sums of each, and whether it is listed."""
         if len(sums) != len(self._sums):
             raise ValueError(f"sums must be {len(self._sums)} as those of this histogram; got {len(sums)}")
-        if isinstance(listed, (str, bytes)) or not isinstance(listed, (Sequence, np.ndarray)):
+        if not is_listed(listed, (Sequence, np.ndarray)):
             raise TypeError(f"listed must be a sequence of keys; got {short_repr(listed)}")
         public = list(listed)
         if isinstance(counts, Mapping):
@@ -579,8 +561,7 @@ class SparseHistogram(KeyMechanism):
         return LARGEST_COUNT
 
 
-def _clamped_masses(noise: AdditiveNoise, value: int, low: int, high: int) -> list[tuple[int, Fraction]]:
+def _clamped_masses(noise: Noise, value: int, low: int, high: int) -> list[tuple[int, Fraction]]:
     """The distribution of value + noise clamped to a range."""
-    assert isinstance(noise, (DiscreteGaussian, DiscreteLaplace))
     tails = [Fraction(1), *(noise.tail(x - value) for x in range(low + 1, high + 1)), Fraction(0)]
     return [(low + place, tails[place] - tails[place + 1]) for place in range(high - low + 1)]

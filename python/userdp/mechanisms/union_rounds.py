@@ -33,7 +33,7 @@ class Rounds:
     spread: `slack` is how much longer than the weight a difference may get by rounding.
     """
 
-    thresholds: tuple[NoisyThreshold, ...]
+    thresholds: tuple[NoisyThreshold[DiscreteGaussian], ...]
     weight: int
     max_keys: int
     neighbors: Neighbors
@@ -45,7 +45,7 @@ class Rounds:
     @property
     def noises(self) -> list[DiscreteGaussian]:
         """The noise of each round."""
-        return [one.noise for one in self.thresholds if isinstance(one.noise, DiscreteGaussian)]
+        return [one.noise for one in self.thresholds]
 
     @cached_property
     def _core_account(self) -> _core.UnionRounds:

@@ -32,7 +32,7 @@ from userdp.optimization.descent import (
     regularization_parameter,
     start_parameter,
 )
-from userdp.optimization.losses import CustomLoss, GradientRows
+from userdp.optimization.losses import GradientRows
 from userdp.optimization.schedules import ProjectedDescent
 from userdp.public_randomness import PublicSeed
 
@@ -46,8 +46,6 @@ MOST_ITERATIONS = 2000
 MOST_NUMBERS = 2**32
 """The default reads so many numbers over all rounds, which takes about half a minute, or FREE_ITERATIONS times all."""
 FREE_ITERATIONS = 200
-NUMBERS_OF_A_CALL = 2**11
-"""A call of a `CustomLoss` for a user takes as long as reading so many."""
 CLIPS = ("range", "small")
 """What `clip` may be beside a number."""
 PART_CLIP = 0.6
@@ -80,8 +78,7 @@ class ClippedMean(MeanStep):
         if self.subset is not None:
             rows = rows.of(draw(self.subset))
         total = rows.at(theta).clipped_sum(np.zeros(self.dimension), self.clip, self.grid)
-        drawn: tuple[int, ...] = draw(self.noise, tuple(total.tolist()))
-        return drawn
+        return draw(self.noise, tuple(total.tolist()))
 
     def estimate(self, round: int, answer: Sequence[int]) -> Floats:
         return np.array(answer, dtype=np.float64) * (self.grid / self.count)
@@ -203,7 +200,7 @@ def small_clip(problem: DescentProblem, relative: float) -> float:
 def default_iterations(problem: DescentProblem, noise: float, count: int) -> int:
     """T for which the two terms of H R^2 / (2 T) + sqrt(2) R C s are equal, within reason; the noise is C s."""
     balanced = problem.smoothness * problem.radius / (2 * math.sqrt(2) * noise)
-    of_a_user = problem.m * problem.dimension + NUMBERS_OF_A_CALL * isinstance(problem.loss, CustomLoss)
+    of_a_user = problem.m * problem.dimension + problem.loss.numbers_of_a_call
     in_time = max(FREE_ITERATIONS, MOST_NUMBERS // (count * of_a_user))
     return max(1, math.ceil(min(balanced, MOST_ITERATIONS, in_time)))
 
@@ -285,7 +282,7 @@ class ClippedGradientDescent(Descent):
 
     delta: Delta = fields.delta(doc="In (0, 1).")
     clip: float | str = fields.parameter(
-        "range",
+        default="range",
         check=_clip,
         kind='float, "range" or "small"',
         doc="""
@@ -296,7 +293,7 @@ class ClippedGradientDescent(Descent):
         """,
     )
     n_iterations: int | None = fields.parameter(
-        None,
+        default=None,
         check=optional_rounds,
         kind="int, optional",
         doc="""
@@ -306,7 +303,7 @@ class ClippedGradientDescent(Descent):
         """,
     )
     step_size: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -315,14 +312,14 @@ class ClippedGradientDescent(Descent):
         """,
     )
     batch_users: int | None = fields.count(
-        None,
+        default=None,
         doc="""
         In every round so many users are drawn without replacement, by exact samplers; all by default, and that is
         better unless time is short.
         """,
     )
     average: str = fields.choice(
-        "tail", AVERAGES, doc="Which points after steps are averaged: the last half, all, or the last."
+        AVERAGES, default="tail", doc="Which points after steps are averaged: the last half, all, or the last."
     )
     regularization: float = regularization_parameter(
         """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +40,7 @@ class NormalEquations:
             # The least eigenvalue of Q is then above 6 standard deviations of its noise.
             return np.asarray(np.linalg.solve(self.matrix, self.products), dtype=np.float64)
         values, vectors = self.eigen()
-        found: Floats = vectors @ ((vectors.T @ self.products) / values)
-        return found
+        return vectors @ ((vectors.T @ self.products) / values)
 
     @property
     def noise_ratio(self) -> float:
@@ -101,9 +99,6 @@ class CoefficientNoise:
     deviations: Floats
     pulls: Floats
     clipping: TargetClipping | None
-
-    def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def interval(self, level: float) -> Floats:
         """Ends for all coefficients together, which hold with probability `level`: shape (coefficients, 2)."""

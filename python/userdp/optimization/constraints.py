@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.saving import saved_as_parameter
+from userdp.estimators.saving import arguments_of, repr_of, saved_as_parameter
 from userdp.exact.numbers import short_repr
 
 Floats = npt.NDArray[np.float64]
@@ -20,27 +20,20 @@ LEAST = 2.0**-100
 """And lengths below this, so that no quotient does."""
 
 
-class PublicArgument(ABC):
+class PublicArgument:
     """What estimators take as a parameter: equal when made of equal arguments."""
 
-    @abstractmethod
-    def _arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make the object again."""
-
     def __repr__(self) -> str:
-        arguments = ", ".join(
-            f"{name}={short_repr(value)}" for name, value in self._arguments().items() if value is not None
-        )
-        return f"{type(self).__name__}({arguments})"
+        return repr_of(self)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._arguments() == self._arguments()
+        return type(other) is type(self) and arguments_of(other) == arguments_of(self)
 
     def __hash__(self) -> int:
         return hash(type(self))
 
 
-class Constraint(PublicArgument):
+class Constraint(PublicArgument, ABC):
     """A public, closed, bounded and convex set of parameters."""
 
     @abstractmethod
@@ -76,9 +69,6 @@ class L2Ball(Constraint):
     def __init__(self, radius: float, center: npt.ArrayLike | None = None) -> None:
         self.radius = length(radius, "radius")
         self.center = None if center is None else tuple(finite_vector(center, "center").tolist())
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"radius": self.radius, "center": self.center}
 
     def middle(self, dimension: int) -> Floats:
         if self.center is None:
@@ -120,9 +110,6 @@ class Box(Constraint):
             raise ValueError(f"low and high must have as many entries; got {short_repr(low)} and {short_repr(high)}")
         if np.any(np.asarray(self.low) > np.asarray(self.high)):
             raise ValueError(f"low must be <= high; got {short_repr(low)} and {short_repr(high)}")
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high}
 
     def _ends(self, dimension: int) -> tuple[Floats, Floats]:
         for name, end in (("low", self.low), ("high", self.high)):

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import open_unit_interval
-from userdp.optimization.moments import MomentProblem, QuantileSearch, needed_users, power_of_two_below
+from userdp.means.range_search import power_of_two_below
+from userdp.optimization.moments import MomentProblem, QuantileSearch, needed_users
 
 if TYPE_CHECKING:
     from userdp.means.gaussian_account import GaussianAccount
@@ -70,9 +71,6 @@ class TargetClipping:
     deviation: float
     n_users: int
     rounding: float
-
-    def _arguments(self) -> dict[str, Any]:
-        return asdict(self)
 
     def users_at_most(self, level: float = 0.95) -> float:
         """What `users` is without noise, at most, with a probability of at least `level`, in (0, 1), over the noise.

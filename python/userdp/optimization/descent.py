@@ -24,7 +24,7 @@ from userdp.estimators.base import TargetEstimator, UserLevelEstimator
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, listed
 from userdp.exact.epsilon import planned_epsilon
-from userdp.exact.numbers import Delta, Epsilon, check_count, counted, parse_delta, short_repr
+from userdp.exact.numbers import Delta, Epsilon, check_count, check_kind, counted, parse_delta, short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.constraints import LEAST, Constraint, finite, finite_vector, length
@@ -213,13 +213,13 @@ def _strength(value: Any, name: str) -> None:
 
 def regularization_parameter(doc: str) -> Any:
     """The parameter `regularization` of estimators that have one."""
-    return fields.parameter(0.0, check=_strength, kind="float", doc=doc)
+    return fields.parameter(default=0.0, check=_strength, kind="float", doc=doc)
 
 
 def start_parameter() -> Any:
     """The parameter `start` of estimators that have one."""
     return fields.parameter(
-        None,
+        default=None,
         kind="sequence of float, optional",
         doc="Where the descent starts. Public. By default the center of the constraint.",
     )
@@ -236,8 +236,8 @@ class DescentEstimator(UserLevelEstimator):
     caps_rows: ClassVar[bool] = False
     without_rows: ClassVar[str] = "Users without rows count with a gradient of zero."
 
-    delta: Delta = fields.delta(0, doc="In [0, 1).")
-    fit_intercept: bool = fields.flag(False, doc="Whether theta gets a last entry, for a constant 1.")
+    delta: Delta = fields.delta(default=0, doc="In [0, 1).")
+    fit_intercept: bool = fields.flag(default=False, doc="Whether theta gets a last entry, for a constant 1.")
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -366,7 +366,7 @@ class PublicRandomEstimator(DescentEstimator):
     """An estimator whose plan may have public randomness."""
 
     public_seed: PublicSeed | bytes | str | None = fields.parameter(
-        None,
+        default=None,
         check=fields.or_none(lambda value, name: PublicSeed(value)),
         kind="PublicSeed, bytes of length 32, or str of 64 hexadecimal digits, optional",
         doc="For public rotations and other public choices. None draws a fresh one in each fit. It is not secret.",
@@ -381,13 +381,11 @@ class PublicRandomEstimator(DescentEstimator):
 
 
 def _known_loss(value: Any, name: str) -> None:
-    if not isinstance(value, Loss):
-        raise TypeError(f"{name} must be a loss of userdp.optimization; got {short_repr(value)}")
+    check_kind(value, Loss, name, "a loss of userdp.optimization")
 
 
 def _known_constraint(value: Any, name: str) -> None:
-    if not isinstance(value, Constraint):
-        raise TypeError(f"{name} must be an L2Ball or a Box; got {short_repr(value)}")
+    check_kind(value, Constraint, name, "an L2Ball or a Box")
 
 
 @estimator

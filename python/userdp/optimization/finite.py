@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ class FiniteMinimizer(UserLevelEstimator):
         doc="(low, high): losses are clamped to these public numbers.",
     )
     concentration: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -109,15 +109,15 @@ class FiniteMinimizer(UserLevelEstimator):
         """,
     )
     method: str = fields.choice(
-        "auto",
         METHODS,
+        default="auto",
         doc="How a mean is measured, as in `userdp.means.WinsorizedMean`, with pure differential privacy.",
     )
     alpha: float = fields.open_unit(
-        0.1, doc="The failure probability that stopping_probability and the search for ranges are planned for."
+        default=0.1, doc="The failure probability that stopping_probability and the search for ranges are planned for."
     )
     stopping_probability: float | Fraction | str | None = fields.parameter(
-        None,
+        default=None,
         kind="float, int, Fraction or decimal string, optional",
         doc="""
         gamma, in (0, 1]. By default alpha / (5 K) for K candidates, so that 5 K / alpha measurements are expected and
@@ -125,17 +125,17 @@ class FiniteMinimizer(UserLevelEstimator):
         """,
     )
     most_runs: int | None = fields.count(
-        None, doc="The number of measurements is drawn given that it is at most this. It costs no privacy."
+        default=None, doc="The number of measurements is drawn given that it is at most this. It costs no privacy."
     )
     hide_time: bool = fields.flag(
-        False,
+        default=False,
         doc="""
         True makes all of `most_runs` measurements and ignores those after the last that counts. **Otherwise the time
         of fit tells how many there were**, which is secret.
         """,
     )
     grid_resolution: int | None = fields.parameter(
-        None,
+        default=None,
         check=fields.power_of_two,
         kind="int, optional",
         doc="Steps of the public grid of a measurement, a power of two.",
@@ -274,10 +274,27 @@ def _value(method: MeanMethod, outcome: Any) -> float:
     return float(value[0])
 
 
-Value = TypeVar("Value")
-
 MOST_CACHED = 2**26
 """So many numbers are kept for one candidate; what comes later is computed each time."""
+
+
+def _computed_once(name: str) -> Any:
+    """A method of vectors whose answers are kept, by the same public arguments."""
+
+    def method(self: CachedUserVectors, *arguments: npt.ArrayLike) -> Any:
+        key = (name, *(np.asarray(each, dtype=np.float64).tobytes() for each in arguments))
+        if key in self._cache:
+            return self._cache[key]
+        value = getattr(self._source, name)(*arguments)
+        parts = [value] if isinstance(value, np.ndarray) else list(value)
+        kept = value if isinstance(value, (np.ndarray, tuple)) else parts
+        size = sum(int(np.size(part)) for part in parts)
+        if size <= self._room:
+            self._room -= size
+            self._cache[key] = kept
+        return kept
+
+    return method
 
 
 class CachedUserVectors(UserVectors):
@@ -291,47 +308,13 @@ class CachedUserVectors(UserVectors):
         self._cache: dict[Any, Any] = {}
         self._room = MOST_CACHED
 
-    def clipped_sum(self, center: npt.ArrayLike, radius: float, grid: float) -> npt.NDArray[np.int64]:
-        key = ("clipped", self._point(center).tobytes(), radius, grid)
-        return self._cached(key, lambda: self._source.clipped_sum(center, radius, grid))
-
-    def clipped_moments(
-        self, center: npt.ArrayLike, radius: float, grid: float, squares: int
-    ) -> tuple[npt.NDArray[np.int64], int]:
-        key = ("moments", self._point(center).tobytes(), radius, grid, squares)
-        return self._cached(key, lambda: self._source.clipped_moments(center, radius, grid, squares))
-
-    def clipping_excess(
-        self, center: npt.ArrayLike, radius: float, reach: float, grid: float, rungs: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        key = ("excess", self._point(center).tobytes(), radius, reach, grid, rungs)
-        return self._cached(key, lambda: self._source.clipping_excess(center, radius, reach, grid, rungs))
+    clipped_sum = _computed_once("clipped_sum")
+    clipped_moments = _computed_once("clipped_moments")
+    clipping_excess = _computed_once("clipping_excess")
+    winsorized_sum = _computed_once("winsorized_sum")
+    bin_counts = _computed_once("bin_counts")
+    occupied_bins = _computed_once("occupied_bins")
+    counts_within = _computed_once("counts_within")
 
     def filled(self) -> UserVectors:
         return CachedUserVectors(self._source.filled())
-
-    def winsorized_sum(self, low: npt.ArrayLike, steps: int, grid: float) -> npt.NDArray[np.int64]:
-        key = ("winsorized", self._point(low).tobytes(), steps, grid)
-        return self._cached(key, lambda: self._source.winsorized_sum(low, steps, grid))
-
-    def bin_counts(self, bins: int, bound: float) -> npt.NDArray[np.uint32]:
-        return self._cached(("bins", bins, bound), lambda: self._source.bin_counts(bins, bound))
-
-    def occupied_bins(self, bins: int, bound: float) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        yield from self._cached(("occupied", bins, bound), lambda: list(self._source.occupied_bins(bins, bound)))
-
-    def counts_within(self, center: npt.ArrayLike, radii: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        key = ("within", self._point(center).tobytes(), np.asarray(radii, dtype=np.float64).tobytes())
-        return self._cached(key, lambda: self._source.counts_within(center, radii))
-
-    def _cached(self, key: Any, compute: Callable[[], Value]) -> Value:
-        if key in self._cache:
-            cached: Value = self._cache[key]
-            return cached
-        value = compute()
-        parts: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
-        size = sum(int(np.size(part)) for part in parts)
-        if size <= self._room:
-            self._room -= size
-            self._cache[key] = value
-        return value

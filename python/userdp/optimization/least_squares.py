@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.plan import Budget
-from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import COUNTED, counted
+from userdp.means.range_search import power_of_two_below
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.coefficients import NormalEquations
@@ -28,9 +27,9 @@ from userdp.optimization.moments import (
     WIDEST,
     MatrixRelease,
     MomentProblem,
+    MomentSolver,
     SecondMoments,
     UnitSearch,
-    power_of_two_below,
     regularizer,
     too_few,
     users_needed,
@@ -90,11 +89,10 @@ class ProductRelease:
     def drawn(self, products: Any, draw: Sampler) -> tuple[int, ...]:
         """The sums."""
         sums = products.clipped_sum(0.0, self.steps * self.grid, self.grid)
-        released: tuple[int, ...] = draw(self.noise, tuple(sums.tolist()))
-        return released
+        return draw(self.noise, tuple(sums.tolist()))
 
 
-class MomentRegression:
+class MomentRegression(MomentSolver):
     """Least squares from private second moments: the plan of a fit."""
 
     def __init__(self, problem: MomentProblem, cut: bool = True) -> None:
@@ -109,11 +107,6 @@ class MomentRegression:
         self.moments = SecondMoments(problem, radius=self.parts["radius"], moments=self.account.part(self.left))
         look = look_share(problem.dimension)
         self.test = CuttingTest(problem, self.account, self.left, search=SEARCH, look=look, enough=ENOUGH)
-
-    def budget(self) -> Budget:
-        """What a fit costs, and on what it is spent; looks are part of what moments get."""
-        problem = self.problem
-        return self.account.budget(self.shares, self._distance, positive_epsilon(problem.epsilon), problem.delta)
 
     # What follows from what was released.
 
@@ -146,8 +139,6 @@ class MomentRegression:
         return MatrixRelease.of(problem, size, radius, whole.part(1 - share)), products
 
     def program(self, rows: JointRows) -> AdaptiveMechanism:
-        """What is drawn; the outcome is a transcript of integers."""
-
         def transcript(draw: Sampler) -> Hashable:
             units = self.search.drawn(rows, draw)
             measured = self.search.in_units(units, rows)
@@ -169,7 +160,6 @@ class MomentRegression:
         return transcript
 
     def outcomes(self) -> Iterable[Hashable]:
-        """All transcripts that are possible."""
         for units in self.search.outcomes():
             for index in range(self.problem.radius_steps):
                 for cutting in self._cuttings(units, index):
@@ -185,7 +175,6 @@ class MomentRegression:
         return iter([None]) if not self.cut else self.test.outcomes(self.longest(units, index))
 
     def n_outcomes(self) -> int:
-        """The number of possible transcripts, or some number above what can be listed."""
         known, total = self.search.n_outcomes(), 0
         if counted(*known) > 2**20:
             return counted(*known, (2, 20))
@@ -198,7 +187,6 @@ class MomentRegression:
     # Before a fit, and after it.
 
     def warnings(self) -> list[str]:
-        """That there are too few users, from public numbers."""
         problem = self.problem
         # Second moments with R = D / 2, as of rows of unit variance; and targets that no look lets be cut.
         noise = 2 * self.moments.planned_noise() * math.sqrt(2 * problem.dimension) / TOO_MUCH
@@ -207,7 +195,6 @@ class MomentRegression:
         return too_few(problem, users_needed(problem.n_users, *needed))
 
     def fit(self, outcome: Any) -> LinearFit:
-        """The regression that a transcript stands for."""
         problem, (units, index, cutting, sums, drawn) = self.problem, outcome
         size, n_features = problem.dimension, problem.n_features
         verdict = self.verdict(units, index, cutting)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from userdp.optimization.descent import (
 )
 from userdp.optimization.least_squares import MomentRegression, moment_regression
 from userdp.optimization.losses import LogisticLoss, Loss, SquaredLoss
-from userdp.optimization.moments import MomentProblem
+from userdp.optimization.moments import MomentProblem, MomentSolver
 from userdp.optimization.phased import PhasedDescent
 from userdp.optimization.preconditioned import LogisticFit, preconditioned_regression
 from userdp.optimization.winsorized import GradientOptions, winsorized_descent
@@ -38,10 +38,6 @@ from userdp.public_randomness import PublicSeed
 from userdp.runtime import warn
 from userdp.users.containers import Grid
 from userdp.users.vectors import JointRows
-
-if TYPE_CHECKING:
-    from userdp.estimators.plan import Budget
-    from userdp.mechanisms.composed import AdaptiveMechanism
 
 Solver: TypeAlias = Callable[[DescentProblem, PublicSeed, "int | None"], PrivateDescent]
 
@@ -74,48 +70,6 @@ RESIDUAL = 2.0
 prediction and a target within the range can be."""
 
 
-class MomentSolver(Protocol):
-    """A plan that starts from private second moments."""
-
-    def budget(self) -> Budget:
-        """What a fit costs, and on what it is spent."""
-
-    def program(self, rows: JointRows) -> AdaptiveMechanism:
-        """What is drawn."""
-
-    def outcomes(self) -> Iterable[Hashable]:
-        """All transcripts that are possible."""
-
-    def n_outcomes(self) -> int:
-        """The number of possible transcripts."""
-
-    def warnings(self) -> list[str]:
-        """That there are too few users, from public numbers."""
-
-    def fit(self, outcome: Any) -> MomentFit:
-        """What a transcript stands for."""
-
-
-class MomentFit(Protocol):
-    """A linear model in units of public bounds, and what is known of it."""
-
-    @property
-    def coefficients(self) -> Floats:
-        """One for each column."""
-
-    @property
-    def intercept(self) -> float:
-        """0 where there is none."""
-
-    @property
-    def noise_ratio(self) -> float:
-        """Noise of the second moments over their least eigenvalue."""
-
-    @property
-    def converged(self) -> bool:
-        """Whether noise is small beside what was to be found."""
-
-
 @estimator
 class LinearModel(PublicRandomEstimator):
     """A model whose predictions are linear in features with public bounds.
@@ -127,15 +81,15 @@ class LinearModel(PublicRandomEstimator):
     with_iterations: ClassVar[tuple[str, ...]] = ("clipped", "winsorized")
     """Solvers that take `n_iterations`."""
 
-    delta: Delta = fields.delta("1/1000000", doc="In (0, 1).")
+    delta: Delta = fields.delta(default="1/1000000", doc="In (0, 1).")
     max_feature_norm: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="Rows that are longer in L2 are scaled to this norm. Public. Either this or `feature_bounds`.",
     )
     feature_bounds: Bounds | None = fields.parameter(
-        None,
+        default=None,
         check=check_column_bounds,
         kind=f"{KIND}, optional",
         doc="""
@@ -145,7 +99,7 @@ class LinearModel(PublicRandomEstimator):
         """,
     )
     radius: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -154,9 +108,9 @@ class LinearModel(PublicRandomEstimator):
         bound in these units.
         """,
     )
-    solver: str = fields.choice("auto", ["auto", *DESCENTS], doc="How coefficients are found.")
+    solver: str = fields.choice(["auto", *DESCENTS], default="auto", doc="How coefficients are found.")
     n_iterations: int | None = fields.parameter(
-        None,
+        default=None,
         check=optional_rounds,
         kind="int, optional",
         doc="The number of steps, for solvers that take some; by default their own.",
@@ -168,7 +122,7 @@ class LinearModel(PublicRandomEstimator):
         the centers that were found.
         """
     )
-    fit_intercept: bool = fields.flag(True, doc="Whether there is an intercept.")
+    fit_intercept: bool = fields.flag(default=True, doc="Whether there is an intercept.")
 
     def _uses_m(self) -> bool:
         return self.solver == "phased"
@@ -208,8 +162,7 @@ class LinearModel(PublicRandomEstimator):
             scaled = (rows.astype(np.float64) - middle) / unit
         scaled[np.isnan(scaled)] = 0.0
         widest = 1.0 if self.feature_bounds is not None else np.finfo(np.float64).max
-        valid: Floats = np.clip(scaled, -widest, widest)
-        return valid
+        return np.clip(scaled, -widest, widest)
 
     def _read_X(self, grid: Grid) -> npt.NDArray[Any]:
         return self._valid(grid.numbers())
@@ -276,8 +229,7 @@ class LinearModel(PublicRandomEstimator):
         shift = theta[n_features] if self.fit_intercept else 0.0
         return coefficients, float(shift - coefficients @ middle)
 
-    def _linear(self, X: Any, coefficients: Floats, intercept: float) -> Floats:
-        rows = self._numbers(X)
+    def _linear(self, rows: Floats, coefficients: Floats, intercept: float) -> Floats:
         middle, unit = self._units(rows.shape[1])
         with np.errstate(all="ignore"):
             return (rows * unit + middle) @ coefficients + intercept
@@ -353,8 +305,8 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     """
 
     solver: str = fields.choice(
-        "auto",
         ["auto", "preconditioned", *DESCENTS],
+        default="auto",
         doc="""
         "auto" is "preconditioned": shares of classes, then centers, scales and second moments of features, from half of
         the budget, then steps in whitened units from a constant model. "clipped", "winsorized" and "phased" are the
@@ -363,8 +315,8 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
         """,
     )
     clip: str = fields.choice(
-        "tested",
         ["tested", "never"],
+        default="tested",
         doc="""
         For the default solver and users of several rows: whether users' gradients are clipped where a released test
         finds that next to nobody is longer, which saves noise. Rows far out in a feature count less in any case.
@@ -437,18 +389,18 @@ class UserLevelLogisticRegression(LinearModel, UserLevelClassifier):
     def decision_function(self, X: npt.ArrayLike) -> Floats:
         """The logarithm of the odds of the second of `classes_`, for every row: ndarray with shape (rows,)."""
         check_is_fitted(self)
-        return self._linear(X, self.coef_[0], float(self.intercept_[0]))
+        return self._odds(self._numbers(X))
+
+    def _odds(self, rows: Floats) -> Floats:
+        return self._linear(rows, self.coef_[0], float(self.intercept_[0]))
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """The probabilities of the two `classes_`, for every row: ndarray with shape (rows, 2)."""
         odds = self.decision_function(X)
         return np.column_stack([np.exp(-np.logaddexp(0.0, sign * odds)) for sign in (1, -1)])
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The more probable class of every row: ndarray with shape (rows,)."""
-        second = self.decision_function(X) > 0
-        predicted: npt.NDArray[Any] = self.classes_[second.astype(np.intp)]
-        return predicted
+    def _predicts_second(self, rows: Floats) -> npt.NDArray[np.bool_]:
+        return self._odds(rows) > 0
 
 
 @estimator
@@ -521,8 +473,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     """
 
     solver: str = fields.choice(
-        "auto",
         ["auto", "moments", *DESCENTS],
+        default="auto",
         doc="""
         "auto" is "moments": centers and scales of all columns, then their second moments with noise, and ridge
         regression, with a ridge where noise is large. "clipped", "winsorized" and "phased" are the descents
@@ -531,8 +483,8 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         """,
     )
     clip: str = fields.choice(
-        "tested",
         ["tested", "never"],
+        default="tested",
         doc="""
         For the default solver. "tested" cuts users' products of features and targets where a released test allows it;
         "never" takes noise for the whole range of targets.
@@ -562,8 +514,7 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         return moment_regression(problem, self.clip == "tested")
 
     def _known(self, fit: Any, n_features: int) -> dict[str, Any]:
-        known: dict[str, Any] = fit.released(*self._units(n_features), self._target_units())
-        return known
+        return fit.released(*self._units(n_features), self._target_units())
 
     def _target_units(self) -> tuple[float, float]:
         """What targets are measured from, and in which units."""
@@ -614,8 +565,7 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
         check_is_fitted(self)
         if not hasattr(self, "estimates_"):
             raise ValueError(f"intervals are known for solver='moments' only; got {self.solver!r}")
-        ends: Floats = self.estimates_.interval(level)
-        return ends
+        return self.estimates_.interval(level)
 
     def summary(self) -> str:
         """What the default solver released, in a few sentences."""
@@ -644,4 +594,4 @@ class UserLevelLinearRegression(LinearModel, UserLevelRegressor):
     def predict(self, X: npt.ArrayLike) -> Floats:
         """The expected target of every row: ndarray with shape (rows,)."""
         check_is_fitted(self)
-        return self._linear(X, self.coef_, self.intercept_)
+        return self._linear(self._numbers(X), self.coef_, self.intercept_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Gradient = Callable[[Floats, Floats, Floats], npt.ArrayLike]
 
 
-class Loss(PublicArgument):
+class Loss(PublicArgument, ABC):
     """A loss f(theta; x, y) that is convex in theta, for rows x with |x| <= max_norm in L2."""
 
     @abstractmethod
@@ -39,6 +39,17 @@ class Loss(PublicArgument):
     def within(self, reach: float, target: float) -> Loss:
         """The same loss where all predictions are within +-reach and all targets within +-target."""
         return self
+
+    numbers_of_a_call: ClassVar[int] = 0
+    """Gradients of a user take as long as reading so many numbers, beside the user's own."""
+
+    @abstractmethod
+    def _by_user(self, data: UserTable, dimension: int) -> Any:
+        """Which rows a user has, as `_mean_gradients` reads it; refuses what gives no gradients of this length."""
+
+    @abstractmethod
+    def _mean_gradients(self, rows: GradientRows, theta: Floats) -> UserVectors:
+        """The mean of the gradients of each user's rows, at theta."""
 
 
 class LinearLoss(Loss):
@@ -72,6 +83,13 @@ class LinearLoss(Loss):
     def smoothness(self, max_norm: float) -> float:
         return self.most_curved * max_norm * max_norm
 
+    def _by_user(self, data: UserTable, dimension: int) -> _core.RowsOfUsers:
+        return rows_of_users(data.users, data.n_users)
+
+    def _mean_gradients(self, rows: GradientRows, theta: Floats) -> UserVectors:
+        vectors = GradientVectors(rows, self, theta)
+        return vectors if rows.selected is None else vectors.subset(rows.selected)
+
 
 @saved_as_parameter
 class LogisticLoss(LinearLoss):
@@ -91,11 +109,7 @@ class LogisticLoss(LinearLoss):
     most_curved = 0.25
 
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
-        values: Floats = np.logaddexp(0.0, -_signs(targets) * np.asarray(predictions, dtype=np.float64))
-        return values
-
-    def _arguments(self) -> dict[str, Any]:
-        return {}
+        return np.logaddexp(0.0, -_signs(targets) * np.asarray(predictions, dtype=np.float64))
 
 
 @saved_as_parameter
@@ -131,11 +145,7 @@ class SmoothedHingeLoss(LinearLoss):
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
         short = 1 - _signs(targets) * np.asarray(predictions, dtype=np.float64)
         inside = np.clip(short, 0, self.width)
-        values: Floats = inside * inside / (2 * self.width) + np.maximum(short - self.width, 0)
-        return values
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"width": self.width}
+        return inside * inside / (2 * self.width) + np.maximum(short - self.width, 0)
 
 
 @saved_as_parameter
@@ -181,11 +191,7 @@ class SquaredLoss(LinearLoss):
     def value(self, predictions: npt.ArrayLike, targets: npt.ArrayLike) -> Floats:
         residual = np.abs(np.asarray(predictions, dtype=np.float64) - np.asarray(targets, dtype=np.float64))
         inside = np.minimum(residual, self.parameter)
-        values: Floats = inside * (residual - inside / 2)
-        return values
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"residual": self.residual}
+        return inside * (residual - inside / 2)
 
 
 class CustomLoss(Loss):
@@ -232,6 +238,33 @@ class CustomLoss(Loss):
         """H as given, whatever the norm of features."""
         return self._smoothness
 
+    numbers_of_a_call: ClassVar[int] = 2**11
+
+    def _by_user(self, data: UserTable, dimension: int) -> list[npt.NDArray[np.intp]]:
+        """The places of each user's rows, after a call of the callback with rows of zeros."""
+        # What it raises is not caught: they are public.
+        zeros = np.zeros(dimension), np.zeros((2, dimension)), np.zeros(2)
+        shape = np.shape(np.asarray(self.gradient(*zeros)))
+        if shape not in ((dimension,), (2, dimension)):
+            raise ValueError(
+                f"gradient must return an array of shape (rows, {dimension}) or ({dimension},); for theta of shape "
+                f"({dimension},), X of shape (2, {dimension}) and y of shape (2,) it returned the shape "
+                f"{short_repr(shape)}"
+            )
+        ends = np.cumsum(np.bincount(data.users, minlength=data.n_users))
+        return np.split(np.argsort(data.users, kind="stable"), ends[:-1])
+
+    def _mean_gradients(self, rows: GradientRows, theta: Floats) -> UserVectors:
+        """The means of what the callback says of each user's rows."""
+        users = range(rows.n_users) if rows.selected is None else rows.selected.tolist()
+        means = np.zeros((rows.n_users, rows.dimension))
+        present = np.zeros(rows.n_users, dtype=np.bool_)
+        for place, user in enumerate(users):
+            if len(own := rows.by_user[user]):
+                means[place] = _mean_gradient(self, theta, rows.valid(own), rows.y[own])
+                present[place] = True
+        return GivenVectors(means, present)
+
     def _arguments(self) -> dict[str, Any]:
         return {"gradient": self.gradient, "lipschitz": self._lipschitz, "smoothness": self._smoothness}
 
@@ -247,29 +280,18 @@ class GradientVectors(UserVectors):
     # an intercept, the last entry of theta, is not. A row's gradient is phi'(<theta, x>, y) x, where a y of NaN counts
     # as 0, summed in the order of the user's rows. A row at a time is computed, and nothing is stored.
 
-    def __init__(
-        self,
-        X: npt.NDArray[Any],
-        y: Floats,
-        rows: _core.RowsOfUsers,
-        n_users: int,
-        *,
-        loss: LinearLoss,
-        theta: Floats,
-        max_norm: float,
-        fit_intercept: bool,
-    ) -> None:
-        self.n_users = n_users
+    def __init__(self, rows: GradientRows, loss: LinearLoss, theta: Floats) -> None:
+        self.n_users = rows.n_listed
         self.dimension = len(theta)
         self._vectors = _core.UserVectors.gradients(
-            X,
-            y,
-            rows,
+            rows.X,
+            rows.y,
+            rows.by_user,
             loss=loss.kind,
             parameter=loss.parameter,
             theta=theta.tolist(),
-            bound=max_norm,
-            intercept=fit_intercept,
+            bound=rows.max_norm,
+            intercept=rows.fit_intercept,
         )
 
 
@@ -280,73 +302,37 @@ class GradientRows:
     # counts as 0.
 
     def __init__(self, data: UserTable, *, loss: Loss, max_norm: float, fit_intercept: bool) -> None:
-        self.n_users = self._n_listed = data.n_users
+        self.n_users = self.n_listed = data.n_users
         self.dimension = data.n_columns + bool(fit_intercept)
         self.loss = loss
         self.max_norm = float(max_norm)
         self.fit_intercept = bool(fit_intercept)
-        self._X = readable(data.X)
-        self._y = np.ascontiguousarray(data.labels, dtype=np.float64)
-        self._rows = rows_of_users(data.users, data.n_users)
-        self._selected: npt.NDArray[np.intp] | None = None
-        if isinstance(loss, CustomLoss):
-            _check_callback(loss, self.dimension)
-            order = np.argsort(data.users, kind="stable")
-            ends = np.cumsum(np.bincount(data.users, minlength=data.n_users))
-            self._places = np.split(order, ends[:-1])
+        self.X = readable(data.X)
+        self.y = np.ascontiguousarray(data.labels, dtype=np.float64)
+        self.by_user = loss._by_user(data, self.dimension)
+        self.selected: npt.NDArray[np.intp] | None = None
 
     def of(self, users: npt.ArrayLike) -> GradientRows:
         """The same of some users only, by their numbers from 0: nothing is copied."""
         selected = np.asarray(users, dtype=np.intp)
         part = object.__new__(type(self))
         vars(part).update(vars(self))
-        part._selected = selected if self._selected is None else self._selected[selected]
+        part.selected = selected if self.selected is None else self.selected[selected]
         part.n_users = len(selected)
         return part
 
     def at(self, theta: Floats) -> UserVectors:
         """The mean of the gradients of each user's rows, at theta."""
-        if isinstance(self.loss, LinearLoss):
-            vectors = GradientVectors(
-                self._X,
-                self._y,
-                self._rows,
-                self._n_listed,
-                loss=self.loss,
-                theta=theta,
-                max_norm=self.max_norm,
-                fit_intercept=self.fit_intercept,
-            )
-            return vectors if self._selected is None else vectors.subset(self._selected)
-        assert isinstance(self.loss, CustomLoss)
-        users = range(self.n_users) if self._selected is None else self._selected.tolist()
-        means = np.zeros((self.n_users, self.dimension))
-        present = np.zeros(self.n_users, dtype=np.bool_)
-        for place, user in enumerate(users):
-            if len(rows := self._places[user]):
-                means[place] = _mean_gradient(self.loss, theta, self._valid(rows), self._y[rows])
-                present[place] = True
-        return GivenVectors(means, present)
+        return self.loss._mean_gradients(self, theta)
 
-    def _valid(self, rows: npt.NDArray[np.intp]) -> Floats:
+    def valid(self, rows: npt.NDArray[np.intp]) -> Floats:
         """One user's rows, clipped, with the constant."""
         with np.errstate(all="ignore"):
-            numbers = self._X[rows].astype(np.float64)
+            numbers = self.X[rows].astype(np.float64)
             clamped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), -LARGEST, LARGEST)
             norms = np.sqrt(np.sum(clamped * clamped, axis=1))
             clamped *= np.minimum(1.0, self.max_norm / np.maximum(norms, self.max_norm))[:, None]
         return np.column_stack([clamped, np.ones(len(rows))]) if self.fit_intercept else clamped
-
-
-def _check_callback(loss: CustomLoss, dimension: int) -> None:
-    """Refuse a callback that returns a wrong shape for rows of zeros. What it raises is not caught: they are public."""
-    zeros = np.zeros(dimension), np.zeros((2, dimension)), np.zeros(2)
-    shape = np.shape(np.asarray(loss.gradient(*zeros)))
-    if shape not in ((dimension,), (2, dimension)):
-        raise ValueError(
-            f"gradient must return an array of shape (rows, {dimension}) or ({dimension},); for theta of shape "
-            f"({dimension},), X of shape (2, {dimension}) and y of shape (2,) it returned the shape {short_repr(shape)}"
-        )
 
 
 def _mean_gradient(loss: CustomLoss, theta: Floats, X: Floats, y: Floats) -> Floats:

@@ -8,23 +8,26 @@ All else is arithmetic on these integers and on public numbers. Sensitivities an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from userdp.estimators.plan import Budget
 from userdp.exact.epsilon import planned_epsilon, positive_epsilon
 from userdp.exact.numbers import Epsilon, counted
 from userdp.exceptions import BudgetError
 from userdp.means.gaussian_account import NOISE_DISTANCE, GaussianAccount, gaussian_account
+from userdp.means.range_search import power_of_two_below
 from userdp.mechanisms import DiscreteGaussian, ExponentialMechanism
-from userdp.mechanisms.composed import Sampler
+from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.users.vectors import SHARE_STEPS
 
 if TYPE_CHECKING:
@@ -144,11 +147,6 @@ class MomentProblem:
         return shares | {"moments": moments * (1 - sum(shares.values(), Fraction(0)))} | more
 
 
-def power_of_two_below(x: float) -> float:
-    """The largest power of two that is not above x > 0."""
-    return math.ldexp(0.5, math.frexp(x)[1])
-
-
 class QuantileSearch:
     """The least of increasing candidates that enough users are within, by the exponential mechanism."""
 
@@ -178,8 +176,7 @@ class QuantileSearch:
 
     def drawn(self, counts: Integers, draw: Sampler) -> int:
         """The place of a candidate, for the numbers of users within each, those without rows included."""
-        index: int = draw(self.choice, np.maximum(self.needed - counts, 0) + self.costs)
-        return index
+        return draw(self.choice, np.maximum(self.needed - counts, 0) + self.costs)
 
 
 def needed_users(n_users: int, cut: float) -> int:
@@ -336,8 +333,7 @@ class UnitSearch:
         if not self.problem.fit_intercept:
             return np.zeros(size)
         whole = max(float(matrix[-1, -1]), 1 / WIDEST**2)
-        means: Floats = np.clip(matrix[:size, -1] / whole, -WIDEST, WIDEST)
-        return means
+        return np.clip(matrix[:size, -1] / whole, -WIDEST, WIDEST)
 
     def unsure(self, drawn: tuple[Any, ...], matrix: Floats) -> npt.NDArray[np.bool_]:
         """Features that vary, by their noisy second moments, by no more than rows beyond their reach would make them.
@@ -349,8 +345,7 @@ class UnitSearch:
         doubts = [self.reaches[place].doubt(sums) for place, sums in zip(places, beyond, strict=True)]
         by_few = WIDEST**2 * np.array(doubts) / (SHARE_STEPS * self.problem.n_users)
         means = self.means(matrix)
-        unsure: npt.NDArray[np.bool_] = np.diag(matrix)[:size] - means**2 * matrix[-1, -1] < by_few
-        return unsure
+        return np.diag(matrix)[:size] - means**2 * matrix[-1, -1] < by_few
 
     def line(self, drawn: tuple[Any, ...], matrix: Floats, slopes: Floats) -> tuple[Floats, float]:
         """Coefficients and intercept for features in units of public bounds, of those in units that were found.
@@ -471,8 +466,7 @@ class MatrixRelease:
         """The noisy mean."""
         upper = np.zeros((self.size, self.size))
         upper[np.triu_indices(self.size, 1)] = np.array(drawn[1], dtype=np.float64)
-        whole: Floats = (upper + upper.T + np.diag(np.array(drawn[0], dtype=np.float64))) * (self.grid / self.n_users)
-        return whole
+        return (upper + upper.T + np.diag(np.array(drawn[0], dtype=np.float64))) * (self.grid / self.n_users)
 
     def outcomes(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         """All that can be drawn."""
@@ -558,3 +552,58 @@ def regularizer(problem: MomentProblem, scale: Floats) -> Floats:
     """The matrix of the public regularizer, for theta in units: features in units of bounds, the constant as it is."""
     strength = problem.regularization / scale[: problem.n_features] ** 2
     return np.diag([*strength, *[problem.regularization] * problem.fit_intercept])
+
+
+class MomentFit(Protocol):
+    """A linear model in units of public bounds, and what is known of it."""
+
+    @property
+    def coefficients(self) -> Floats:
+        """One for each column."""
+
+    @property
+    def intercept(self) -> float:
+        """0 where there is none."""
+
+    @property
+    def noise_ratio(self) -> float:
+        """Noise of the second moments over their least eigenvalue."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether noise is small beside what was to be found."""
+
+
+class MomentSolver(ABC):
+    """A plan that starts from private second moments, made before there are data."""
+
+    problem: MomentProblem
+    account: GaussianAccount
+    shares: Mapping[str, Fraction]
+    """Of the account, for each part."""
+    _distance: Fraction
+
+    def budget(self) -> Budget:
+        """What a fit costs, and on what it is spent; looks are part of what is left for the end."""
+        problem = self.problem
+        return self.account.budget(self.shares, self._distance, positive_epsilon(problem.epsilon), problem.delta)
+
+    @abstractmethod
+    def program(self, rows: JointRows) -> AdaptiveMechanism:
+        """What is drawn; the outcome is a transcript of integers."""
+
+    @abstractmethod
+    def outcomes(self) -> Iterable[Hashable]:
+        """All transcripts that are possible."""
+
+    @abstractmethod
+    def n_outcomes(self) -> int:
+        """The number of possible transcripts, or some number above what can be listed."""
+
+    @abstractmethod
+    def warnings(self) -> list[str]:
+        """That there are too few users, from public numbers."""
+
+    @abstractmethod
+    def fit(self, outcome: Any) -> MomentFit:
+        """The regression that a transcript stands for."""

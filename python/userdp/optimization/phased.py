@@ -259,16 +259,16 @@ class PhasedERM(PrivateGradientDescent):
     True
     """
 
-    delta: Delta = fields.delta(0, doc="In [0, 1).")
+    delta: Delta = fields.delta(default=0, doc="In [0, 1).")
     least_users: int | None = fields.count(
-        None,
+        default=None,
         doc="""
         Rounds end before one would have fewer users. By default ceil(4 sqrt(8 d ln(1 / delta)) / epsilon), or
         ceil(32 d / epsilon) for delta = 0.
         """,
     )
     max_iterations: int = fields.parameter(
-        100,
+        default=100,
         check=number_of_rounds,
         kind="int",
         doc="""
@@ -277,8 +277,8 @@ class PhasedERM(PrivateGradientDescent):
         """,
     )
     assignment: str = fields.choice(
-        "random",
         ASSIGNMENTS,
+        default="random",
         doc="""
         Who is in which round: by `public_seed`, or by the order of user ids, that of `enrolled` where it is given. Both
         are functions of the public list of users, and never of records: if they were, all rounds could depend on a

@@ -20,19 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.estimators.plan import Budget
-from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import counted
+from userdp.means.range_search import power_of_two_below
 from userdp.mechanisms import DiscreteGaussian
 from userdp.mechanisms.composed import AdaptiveMechanism, Sampler
 from userdp.optimization.cutting import CuttingTest, TargetClipping, Verdict, worth_of_noise
 from userdp.optimization.moments import (
     MomentProblem,
+    MomentSolver,
     QuantileSearch,
     SecondMoments,
     UnitSearch,
     needed_users,
-    power_of_two_below,
     regularizer,
     solved,
     too_few,
@@ -121,7 +120,7 @@ class Phase:
         return self.grid * math.sqrt(self.noise.sigma_squared) / self.n_users
 
 
-class PreconditionedRegression:
+class PreconditionedRegression(MomentSolver):
     """Descent in whitened units, by weights that look at features, and a clip that was tested."""
 
     def __init__(
@@ -156,11 +155,6 @@ class PreconditionedRegression:
         needed = needed_users(n, max(LONG_ROWS * self.worth, 1.0))
         epsilon = self.parts["rows"].search_epsilon()
         self.long_rows = QuantileSearch(n, lengths, needed, epsilon, 1.0, per_user=SHARE_STEPS)
-
-    def budget(self) -> Budget:
-        """What a fit costs, and on what it is spent."""
-        problem = self.problem
-        return self.account.budget(self.shares, self._distance, positive_epsilon(problem.epsilon), problem.delta)
 
     # --- what follows from what was drawn
 
@@ -200,8 +194,6 @@ class PreconditionedRegression:
     # --- drawing
 
     def program(self, rows: JointRows) -> AdaptiveMechanism:
-        """What is drawn; the outcome is a transcript of integers."""
-
         def transcript(draw: Sampler) -> Hashable:
             classes = draw(self.class_noise, tuple(rows.class_shares().tolist()))
             units = self.search.drawn(rows, draw)
@@ -261,14 +253,12 @@ class PreconditionedRegression:
             yield from ((first, tested, sums) for sums in last)
 
     def outcomes(self) -> Iterator[Hashable]:
-        """All transcripts that are possible."""
         moments = list(self.moments.outcomes())
         for head in product(product(self._classes(), repeat=2), self.search.outcomes(), moments):
             for place, longest in enumerate(self.long_rows.candidates.tolist()):
                 yield from ((*head, place, *tail) for tail in self._tails(longest))
 
     def n_outcomes(self) -> int:
-        """The number of possible transcripts, or more."""
         tails = 0
         for longest in self.long_rows.candidates.tolist():
             if not self.tested:
@@ -287,13 +277,11 @@ class PreconditionedRegression:
     # --- what it stands for
 
     def warnings(self) -> list[str]:
-        """That there are too few users, from public numbers."""
         problem = self.problem
         step = self._noise * math.sqrt(30) / TOO_MUCH
         return too_few(problem, users_needed(problem.n_users, *self.search.ratios(), step))
 
     def fit(self, outcome: Any) -> LogisticFit:
-        """The regression that a transcript stands for."""
         classes, units, moments, place, *tested, last = outcome
         descent = _Descent(self, classes, units, moments)
         longest = float(self.long_rows.candidates[place])

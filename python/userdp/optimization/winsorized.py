@@ -53,7 +53,8 @@ from userdp.public_randomness import PublicSeed
 
 CLIP_NOBODY = tuple(name for name in METHODS if name not in NEED_A_PROMISE)
 """Methods for means that clip nobody inside the range, unless released tests allow it."""
-VARIANTS = ("convex", "convex-tail", "strongly-convex", "nonconvex")
+CONVEX = {"convex": (convex_bound, convex_schedule), "convex-tail": (tail_bound, tail_schedule)}
+VARIANTS = (*CONVEX, "strongly-convex", "nonconvex")
 DEFAULT_ITERATIONS = [2**k for k in range(9)]
 """Of these the one with the least bound is taken."""
 
@@ -129,10 +130,8 @@ class GradientOptions:
     def bound(self, problem: DescentProblem, steps: int, noise: float) -> float:
         """What the schedule of so many steps is proved for, at this noise of gradients."""
         H, R = problem.smoothness, problem.radius
-        if self.variant == "convex":
-            return convex_bound(steps, smoothness=H, radius=R, noise=noise)
-        if self.variant == "convex-tail":
-            return tail_bound(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant in CONVEX:
+            return CONVEX[self.variant][0](steps, smoothness=H, radius=R, noise=noise)
         if self.variant == "nonconvex":
             return nonconvex_bound(steps, smoothness=H, gap=self.largest_gap(problem), noise=noise)
         return strongly_convex_bound(steps, smoothness=H, strong_convexity=self.mu(problem), radius=R, noise=noise)
@@ -140,10 +139,8 @@ class GradientOptions:
     def schedule(self, problem: DescentProblem, steps: int, noise: float, seed: PublicSeed) -> Schedule:
         """Step sizes and weights."""
         H, R = problem.smoothness, problem.radius
-        if self.variant == "convex":
-            return convex_schedule(steps, smoothness=H, radius=R, noise=noise)
-        if self.variant == "convex-tail":
-            return tail_schedule(steps, smoothness=H, radius=R, noise=noise)
+        if self.variant in CONVEX:
+            return CONVEX[self.variant][1](steps, smoothness=H, radius=R, noise=noise)
         if self.variant == "nonconvex":
             # 256 public bits modulo the number of steps: uniform but for 2**-240.
             index = int.from_bytes(seed.block("userdp query point"), "little") % steps
@@ -296,7 +293,7 @@ class TrackingDescent(PrivateDescent):
 
     def noise(self, ball: Ball) -> DiscreteGaussian:
         """The noise of a round with this ball."""
-        return _noise(self.part, 2 * ball.reach)
+        return self.part.noise(2 * ball.reach)
 
     def program(self, rows: GradientRows) -> AdaptiveMechanism:
         def transcript(draw: Sampler) -> Hashable:
@@ -346,7 +343,7 @@ class TrackingDescent(PrivateDescent):
     def _ends(self) -> int:
         """Beyond every answer: of a ball with the most steps, and the noise of the longest."""
         steps = 2 * self.grid_resolution
-        return self.problem.n_users * steps + _noise(self.part, 2 * steps).support
+        return self.problem.n_users * steps + self.part.noise(2 * steps).support
 
     def outcomes(self) -> Iterator[Hashable]:
         end = self._ends()
@@ -355,10 +352,6 @@ class TrackingDescent(PrivateDescent):
 
     def n_outcomes(self) -> int:
         return counted((2 * self._ends() + 1, self.problem.dimension * self.rounds))
-
-
-def _noise(part: GaussianAccount, sensitivity: int) -> DiscreteGaussian:
-    return part.noise(sensitivity)
 
 
 MOST_RESOLUTION = 2**28
@@ -376,15 +369,15 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
     """What descents share whose gradients are private means of users' gradients."""
 
     method: str = fields.choice(
-        "auto",
         (*METHODS, "tracking"),
+        default="auto",
         doc="""
         How a mean gradient is estimated: as in `userdp.means.WinsorizedMean`, or, "tracking", by clipping to a
         ball around the gradient that was released before, which pays when there are many records of each user.
         """,
     )
     concentration: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="""
@@ -394,27 +387,27 @@ class PrivateGradientDescent(PublicRandomEstimator, Descent):
         """,
     )
     sub_gaussian: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc="sigma: gradients of one record are sigma-sub-Gaussian. By default G / sqrt(d). Public.",
     )
-    gamma: float = fields.open_unit(0.01, doc="How likely a range may be missed, in any of the steps.")
+    gamma: float = fields.open_unit(default=0.01, doc="How likely a range may be missed, in any of the steps.")
     kappa: float = fields.parameter(
-        1.05,
+        default=1.05,
         check=lambda value, name: length(value, name),
         kind="float",
         doc='For "tracking": the radius over what is expected.',
     )
     n_iterations: int | None = fields.parameter(
-        None,
+        default=None,
         check=optional_rounds,
         kind="int, optional",
         doc="How many steps are taken; by default a public number for which a bound on the error is least.",
     )
     start: npt.ArrayLike | None = start_parameter()
     grid_resolution: int | None = fields.parameter(
-        None,
+        default=None,
         check=_power_of_two,
         kind="int, optional",
         doc="Steps of the public grid in a clipping radius, a power of two up to 2**28.",
@@ -470,13 +463,15 @@ class WinsorizedGradientDescent(PrivateGradientDescent):
     (True, True)
     """
 
-    delta: Delta = fields.delta(0, doc="In [0, 1). With 0 each step spends epsilon / T; a positive one is far better.")
-    variant: str = fields.choice("convex", VARIANTS, doc="The schedule, and what is proved of it; see Notes.")
+    delta: Delta = fields.delta(
+        default=0, doc="In [0, 1). With 0 each step spends epsilon / T; a positive one is far better."
+    )
+    variant: str = fields.choice(VARIANTS, default="convex", doc="The schedule, and what is proved of it; see Notes.")
     strong_convexity: float | None = fields.parameter(
-        None, check=optional_length, kind="float, optional", doc="mu > 0; by default `regularization`."
+        default=None, check=optional_length, kind="float, optional", doc="mu > 0; by default `regularization`."
     )
     gap: float | None = fields.parameter(
-        None,
+        default=None,
         check=optional_length,
         kind="float, optional",
         doc='For "nonconvex": how far the loss at the start may be above its least value.',

@@ -129,8 +129,7 @@ class MessageFormat:
         of_round = (table[:, :HEADER_BYTES] == header).all(axis=1)
         tally.reject("not a message", int((~is_message).sum()))
         tally.reject("another round", int((is_message & ~of_round).sum()))
-        payloads: Messages = table[of_round, HEADER_BYTES:]
-        return payloads
+        return table[of_round, HEADER_BYTES:]
 
 
 class MessageServer(ABC):
@@ -210,9 +209,7 @@ def _plain(value: Any) -> object:
         return value
     if isinstance(value, np.generic):
         return _plain(value.item())
-    if isinstance(value, int):
-        return {"rational": str(value)}
-    if isinstance(value, (float, Fraction)):
+    if isinstance(value, (int, float, Fraction)):
         return {"rational": str(Fraction(value))}
     if isinstance(value, LogRatio):
         return {"log": str(value.ratio)}

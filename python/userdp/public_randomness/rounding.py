@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
+from userdp.exact.numbers import check_count, check_flag, exact_number, is_integer, short_repr
 from userdp.public_randomness.seed import BLOCK_VALUES, PublicSeed, parse_label
 
 
@@ -66,9 +66,7 @@ class SharedOffsetRounding:
     ) -> None:
         self.public_seed = PublicSeed(public_seed)
         self.intervals = check_count(intervals, "intervals")
-        if not isinstance(signed, (bool, np.bool_)):
-            raise TypeError(f"signed must be a bool; got {short_repr(signed)}")
-        self.signed = bool(signed)
+        self.signed = check_flag(signed, "signed")
         self.label = parse_label(label)
         self._low = -1 if signed else 0
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import check_count, exact_number, is_integer, short_repr
+from userdp.exact.numbers import check_count, exact_number, is_integer, is_listed, short_repr
 from userdp.exact.pmf import Pmf, masses_of
 from userdp.public_randomness.seed import PublicSeed, parse_label
 
@@ -172,7 +172,7 @@ def _floats(values: Any, name: str) -> npt.NDArray[np.float64]:
 
 
 def _entries(values: Any, name: str) -> Any:
-    if isinstance(values, (str, bytes, dict, set, frozenset)) or not isinstance(values, Iterable):
+    if isinstance(values, (dict, set, frozenset)) or not is_listed(values):
         raise TypeError(f"{name} must be an array-like of numbers; got {short_repr(values)}")
     return values if hasattr(values, "__array__") else list(values)
 
@@ -186,7 +186,7 @@ def _float(entry: Any, index: int, name: str) -> float:
 
 
 def _items(items: Any, count: int) -> list[bytes]:
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+    if not is_listed(items):
         raise TypeError(f"items must be a sequence of bytes; got {short_repr(items)}")
     keys = list(items)
     if not all(isinstance(key, bytes) for key in keys):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from userdp import _core
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import check_count, is_integer, short_repr
+from userdp.exact.numbers import check_count, check_kind, is_integer, short_repr
 
 SEED_BYTES = 32
 BLOCK_VALUES = 2**256
@@ -185,8 +185,7 @@ def _seed_bytes(value: Any) -> bytes:
 
 def parse_label(label: Any) -> str:
     """Read a label, whose bytes are its UTF-8."""
-    if not isinstance(label, str):
-        raise TypeError(f"label must be a str; got {short_repr(label)}")
+    check_kind(label, str, "label")
     try:
         label.encode()
     except UnicodeEncodeError:

@@ -11,7 +11,7 @@ from userdp.checker.divergences import Level
 from userdp.checker.guesses import refuted_by
 from userdp.display import Fact, Section
 from userdp.display.numbers import bounded, level_text, number_text, plural
-from userdp.exact.numbers import PrivacyLevel
+from userdp.exact.numbers import PrivacyLevel, least
 from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, TEXT, Codec, Report, members, one_of, optional
 
 Access = Literal["samples", "one-run", "time"]
@@ -124,14 +124,11 @@ class GuessReport(Report):
             return None
         found = self.estimate
         counts = [found.right, found.wrong, found.none]
-        low, high = 0, 1024  # the larger the margin, the less is refuted
-        while high - low > 1:
-            middle = (low + high) // 2
-            if refuted_by(False, counts, Fraction(1), found.alpha, self.sides * Fraction(middle, 1024)):
-                low = middle
-            else:
-                high = middle
-        return Fraction(low, 1024)
+
+        def stands(place: int) -> bool:
+            return not refuted_by(False, counts, Fraction(1), found.alpha, self.sides * Fraction(place, 1024))
+
+        return Fraction(least(stands, 0, 1024) - 1, 1024)  # the larger the margin, the less is refuted
 
     @property
     def doubtful(self) -> bool:

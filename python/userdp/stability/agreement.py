@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import Delta, check_count, clopper_pearson, parse_delta, short_repr
+from userdp.exact.numbers import Delta, check_count, check_kind, clopper_pearson, parse_delta, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.seed import PublicSeed
 from userdp.report import AgreementEstimate
@@ -79,12 +79,10 @@ def measure_agreement(
     >>> estimate.probability.lower > 0.8
     True
     """
-    if not isinstance(learner, StableLearner):
-        raise TypeError(f"learner must be a StableLearner; got {short_repr(learner)}")
+    check_kind(learner, StableLearner, "learner")
     if not callable(sampler):
         raise TypeError(f"sampler must be a callable (generator, rows); got {short_repr(sampler)}")
-    if seed is not None and not isinstance(seed, PublicSeed):
-        raise TypeError(f"seed must be a PublicSeed or None; got {short_repr(seed)}")
+    check_kind(seed, (PublicSeed, type(None)), "seed", "a PublicSeed or None")
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1); got {short_repr(confidence)}")
     size, count = check_count(m, "m"), check_count(trials, "trials")

@@ -22,7 +22,9 @@ from userdp.exact.numbers import (
     capped_binomial,
     capped_power,
     check_count,
+    check_kind,
     exact_number,
+    is_listed,
     parse_delta,
     short_repr,
 )
@@ -64,7 +66,7 @@ class Outcome:
 
 def read_masses(value: Any, name: str) -> dict[Any, Fraction]:
     """Read a mapping to exact probabilities with the sum 1, or a sequence of things that are equally likely."""
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+    if is_listed(value, Sequence):
         things = list(value)
         value = {thing: Fraction(1, len(things)) for thing in things}
         if len(value) != len(things):
@@ -177,8 +179,7 @@ def runner(learner: Any, atoms: Atoms, seeds: Collection[Any]) -> Run:
     """How to run a learner on samples: objects by their methods, callables by calling them."""
     if seeds and isinstance(learner, StableLearner):
         for seed in seeds:
-            if not isinstance(seed, PublicSeed):
-                raise TypeError(f"seeds of a StableLearner must be PublicSeed objects; got {short_repr(seed)}")
+            check_kind(seed, PublicSeed, "seeds of a StableLearner", "PublicSeed objects")
         rows = _Rows(atoms)
 
         def together(members: Sequence[Member], seed: Any, callback: ProgressCallback) -> list[Outcome]:
@@ -261,8 +262,7 @@ class Errors:
             return
         if errors is None and self.rows is None:
             self._unknown()
-        if not isinstance(concepts, (ConceptClass, type(None))):
-            raise TypeError(f"concepts must be a ConceptClass or None; got {short_repr(concepts)}")
+        check_kind(concepts, (ConceptClass, type(None)), "concepts", "a ConceptClass or None")
         fitting = getattr(learner, "hypotheses", None) if concepts is None else concepts
         if fitting is not None:
             rows = _Rows(atoms)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.concepts.classes import ConceptClass
-from userdp.exact.numbers import is_integer, short_repr
+from userdp.exact.numbers import check_kind, is_integer, short_repr
 from userdp.public_randomness.seed import PublicSeed
 from userdp.users.table import UserTable
 from userdp.users.vectors import aligned
@@ -118,8 +118,7 @@ class ClassLearner(StableLearner):
     default: int
 
     def __init__(self, hypotheses: ConceptClass, default: int = 0) -> None:
-        if not isinstance(hypotheses, ConceptClass):
-            raise TypeError(f"hypotheses must be a ConceptClass; got {short_repr(hypotheses)}")
+        check_kind(hypotheses, ConceptClass, "hypotheses")
         if not is_integer(default):
             raise TypeError(f"default must be the index of a hypothesis; got {short_repr(default)}")
         if not 0 <= default < hypotheses.size:
@@ -129,8 +128,7 @@ class ClassLearner(StableLearner):
 
     def predict(self, item: int, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
-        predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(self.hypotheses.points(X), item, item + 1)[:, 0]
-        return predictions
+        return self.hypotheses.predict(self.hypotheses.points(X), item, item + 1)[:, 0]
 
 
 def rows_by_user(data: UserTable) -> Iterator[npt.NDArray[np.intp]]:

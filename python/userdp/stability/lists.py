@@ -18,6 +18,7 @@ from userdp.estimators.saving import saved_as_parameter
 from userdp.exact.numbers import (
     COUNTED,
     check_count,
+    check_kind,
     open_unit_fraction,
     parse_delta,
     short_repr,
@@ -79,8 +80,7 @@ class ListLearner(ABC):
         if not isinstance(self.hypotheses, DomainClass):
             raise TypeError(f"lists of bytes need a class over a finite domain; got {short_repr(self.hypotheses)}")
         domain = np.arange(self.hypotheses.first, self.hypotheses.first + self.hypotheses.domain_size)
-        table: bytes = self.hypotheses.predict(domain, 0, 1)[:, 0].astype(np.uint8).tobytes()
-        return table
+        return self.hypotheses.predict(domain, 0, 1)[:, 0].astype(np.uint8).tobytes()
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> Mapping[Listed, int]:
         """On how many lists a hypothesis is, of the lists for consecutive blocks of equal length.
@@ -107,12 +107,10 @@ class ListLearner(ABC):
     def predict(self, one: Listed, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a listed hypothesis says about points."""
         if not isinstance(one, bytes):
-            predictions: npt.NDArray[np.bool_] = self.hypotheses.predict(points, one, one + 1)[:, 0]
-            return predictions
+            return self.hypotheses.predict(points, one, one + 1)[:, 0]
         if not isinstance(self.hypotheses, DomainClass):
             raise TypeError(f"lists of bytes need a class over a finite domain; got {short_repr(self.hypotheses)}")
-        said: npt.NDArray[np.bool_] = np.frombuffer(one, dtype=np.bool_)[points - self.hypotheses.first]
-        return said
+        return np.frombuffer(one, dtype=np.bool_)[points - self.hypotheses.first]
 
 
 @saved_as_parameter
@@ -135,8 +133,7 @@ class VersionSpace(ListLearner):
     """
 
     def __init__(self, hypotheses: ConceptClass) -> None:
-        if not isinstance(hypotheses, ConceptClass):
-            raise TypeError(f"hypotheses must be a ConceptClass; got {short_repr(hypotheses)}")
+        check_kind(hypotheses, ConceptClass, "hypotheses")
         self.hypotheses = hypotheses
 
     @property
@@ -144,17 +141,13 @@ class VersionSpace(ListLearner):
         """The number of hypotheses: lists are never cut."""
         return self.hypotheses.size
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"hypotheses": self.hypotheses}
-
     def __repr__(self) -> str:
         return f"VersionSpace({self.hypotheses!r})"
 
     def lists(self, points: npt.NDArray[Any], labels: Labels) -> list[int]:
         """The indices of hypotheses without a mistake; see `ListLearner.lists`."""
         right = self.hypotheses.predict(points) == labels.astype(np.bool_)[:, None]
-        consistent: list[int] = np.flatnonzero(right.all(axis=0)).tolist()
-        return consistent
+        return np.flatnonzero(right.all(axis=0)).tolist()
 
     def frequencies(self, X: npt.NDArray[Any], labels: Labels, blocks: int) -> dict[Listed, int]:
         """See `ListLearner.frequencies`: the same, all blocks at once."""
@@ -188,14 +181,10 @@ class AccurateLists(ListLearner):
     """
 
     def __init__(self, learner: ListLearner, *, alpha: float | Fraction | str, holdout: int) -> None:
-        if not isinstance(learner, ListLearner):
-            raise TypeError(f"learner must be a ListLearner; got {short_repr(learner)}")
+        check_kind(learner, ListLearner, "learner")
         self.learner, self.hypotheses, self.list_size = learner, learner.hypotheses, learner.list_size
         self.lists_indices = learner.lists_indices
         self.alpha, self.holdout = open_unit_fraction(alpha, "alpha"), check_count(holdout, "holdout")
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"learner": self.learner, "alpha": self.alpha, "holdout": self.holdout}
 
     def __repr__(self) -> str:
         return f"AccurateLists({self.learner!r}, alpha={float(self.alpha):g}, holdout={self.holdout})"
@@ -329,8 +318,7 @@ class ListStabilityLearner(StableLearner):
         gamma: float | Fraction | str,
         default: Listed | None = None,
     ) -> None:
-        if not isinstance(list_learner, ListLearner):
-            raise TypeError(f"list_learner must be a ListLearner; got {short_repr(list_learner)}")
+        check_kind(list_learner, ListLearner, "list_learner")
         kind, name = (int, "an int") if list_learner.lists_indices else (bytes, "bytes")
         if default is None:
             default = list_learner.first_hypothesis()
@@ -348,16 +336,6 @@ class ListStabilityLearner(StableLearner):
     def hypotheses(self) -> ConceptClass:
         """The class to be learned."""
         return self.list_learner.hypotheses
-
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "list_learner": self.list_learner,
-            "eta": self.eta,
-            "k1": self.k1,
-            "k2": self.k2,
-            "gamma": self.gamma,
-            "default": self.default,
-        }
 
     def __repr__(self) -> str:
         return (

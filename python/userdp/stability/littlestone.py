@@ -10,7 +10,7 @@ import numpy.typing as npt
 from userdp.concepts.classes import DomainClass
 from userdp.dimensions import StandardOptimalAlgorithm
 from userdp.estimators.saving import saved_as_parameter
-from userdp.exact.numbers import check_count, is_integer, short_repr
+from userdp.exact.numbers import check_count, check_kind, is_integer, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness import PublicSeed
 from userdp.stability.learner import Labels, StableLearner
@@ -25,10 +25,7 @@ _Example = tuple[int, int]
 
 
 def _check_class(hypotheses: Any) -> None:
-    if not isinstance(hypotheses, DomainClass):
-        raise TypeError(
-            f"hypotheses must be a class on a finite domain, such as FiniteClass; got {short_repr(hypotheses)}"
-        )
+    check_kind(hypotheses, DomainClass, "hypotheses", "a class on a finite domain, such as FiniteClass")
 
 
 @saved_as_parameter
@@ -199,10 +196,7 @@ class TournamentLearner(StableLearner):
 
     def predict(self, item: bytes, X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What a hypothesis says about rows; see `StableLearner.predict`."""
-        said: npt.NDArray[np.bool_] = np.frombuffer(item, dtype=np.bool_)[
-            self.hypotheses.points(X) - self.hypotheses.first
-        ]
-        return said
+        return np.frombuffer(item, dtype=np.bool_)[self.hypotheses.points(X) - self.hypotheses.first]
 
 
 class _Run:

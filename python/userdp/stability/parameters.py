@@ -15,6 +15,7 @@ from userdp.exact.numbers import (
     COUNTED,
     Delta,
     check_count,
+    least,
     open_unit_fraction,
     parse_delta,
     short_repr,
@@ -224,14 +225,7 @@ def _first_blocks(count: int, tau: float, share: float) -> int:
     def failure(k: int) -> float:
         return count / (1.1 * tau) * math.exp(-k * above) + (count / (0.45 * tau) + 1) * math.exp(-k * below)
 
-    high = 1
-    while failure(high) > share:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if failure(middle) > share else (low, middle)
-    return max(high, math.ceil(1 / tau))
+    return max(least(lambda k: failure(k) <= share, 0, 1, math.inf), math.ceil(1 / tau))
 
 
 def _kl(p: float, q: float) -> float:

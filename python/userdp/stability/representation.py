@@ -76,9 +76,6 @@ class RepresentationLearner(ClassLearner):
         super().__init__(hypotheses, default)
         self.gamma = positive_float(gamma, "gamma")
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"hypotheses": self.hypotheses, "gamma": self.gamma, "default": self.default}
-
     def __repr__(self) -> str:
         return f"RepresentationLearner({self.hypotheses!r}, gamma={self.gamma:g})"
 
@@ -114,8 +111,7 @@ class RepresentationLearner(ClassLearner):
                 weights = -(self.gamma * errors[:, voting]) / rows[first:last][voting]
             # argmax takes the first of equal numbers: ties go to the lowest index.
             votes[first:last][voting] = np.argmax(weights + keys, axis=0)
-        indices: list[int] = votes.tolist()
-        return indices
+        return votes.tolist()
 
     def pmf(self, X: npt.NDArray[Any], labels: Labels, *, base: Fraction | None = None) -> Pmf:
         """The distribution of one user's vote over the public seed, exactly.

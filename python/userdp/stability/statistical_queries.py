@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from userdp.exact.numbers import open_unit_fraction, short_repr
+from userdp.exact.numbers import check_kind, open_unit_fraction, short_repr
 from userdp.exceptions import BudgetError
 from userdp.public_randomness.rounding import SharedOffsetRounding
 from userdp.public_randomness.seed import PublicSeed
@@ -154,11 +154,8 @@ class StatisticalQueryAlgorithm(ABC):
 
 def check_algorithm(algorithm: Any) -> None:
     """Refuse what is no algorithm, and what asks for too much."""
-    if not isinstance(algorithm, StatisticalQueryAlgorithm):
-        raise TypeError(
-            "algorithm must be a StatisticalQueryAlgorithm, such as DecisionListQueries(...); got "
-            f"{short_repr(algorithm)}"
-        )
+    what = "a StatisticalQueryAlgorithm, such as DecisionListQueries(...)"
+    check_kind(algorithm, StatisticalQueryAlgorithm, "algorithm", what)
     open_unit_fraction(algorithm.tolerance, "tolerance")
     if algorithm.intervals > MAX_INTERVALS:
         raise BudgetError(
@@ -178,8 +175,7 @@ def first_columns(X: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     if X.ndim != 2 or X.shape[1] < count:
         shape = X.shape[1] if X.ndim == 2 else f"{X.ndim} dimensions"
         raise ValueError(f"X must have at least {count} columns, n_features of the algorithm; got {shape}")
-    columns: npt.NDArray[Any] = X[:, :count]
-    return columns
+    return X[:, :count]
 
 
 def bits_of_digits(count: int, base: int) -> int:
@@ -443,5 +439,4 @@ class _Answers:
             else:
                 means = (Fraction(total, count * unit) for total in totals[here].tolist())
                 places[here] = [self._rounding.round(mean, number) for mean in means]
-        answers: list[int] = (places - self._rounding.intervals).tolist()
-        return answers
+        return (places - self._rounding.intervals).tolist()

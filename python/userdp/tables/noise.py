@@ -21,7 +21,7 @@ from userdp.accounting import (
     zcdp_delta,
 )
 from userdp.exact.epsilon import rational_below, shortened
-from userdp.exact.numbers import LogRatio, Neighbors
+from userdp.exact.numbers import LogRatio, Neighbors, least
 from userdp.exceptions import BudgetError
 from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import (
@@ -687,13 +687,7 @@ def _thresholded(
             sums=[KeySum(one.low, one.high, sigma_squared=each.sigma_squared) for one, each in noise[1:]],
         )
 
-    low, high = 0, 2
-    while made(high).vanishing_delta > beside:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if made(middle).vanishing_delta <= beside else (middle, high)
-    return made(high)
+    return made(least(lambda threshold: made(threshold).vanishing_delta <= beside, 0, 2, math.inf))
 
 
 def _unknown_jointly(query: Compiled, neighbors: Neighbors, epsilon: Fraction | LogRatio, delta: Fraction) -> Keyed:

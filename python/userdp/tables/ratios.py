@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from userdp.exact.numbers import least
 from userdp.means.accuracy import NoiseTerm
 from userdp.mechanisms import DiscreteGaussian
 from userdp.tables.noise import Noise, off_by
@@ -146,17 +147,10 @@ def ratio_margin(
 
 def shown_margin(noise: Noise, threshold: int, count: int, failure: float) -> int:
     """How far a noisy count is from the true one at most, but for this probability among the times that it is shown."""
-    level, least = 1 - Fraction(failure), threshold - count
-    shown = noise.tail(least)
+    level, fewest = 1 - Fraction(failure), threshold - count
+    shown = noise.tail(fewest)
 
     def within(off: int) -> bool:
-        return off >= least and noise.tail(max(-off, least)) - noise.tail(off + 1) >= level * shown
+        return off >= fewest and noise.tail(max(-off, fewest)) - noise.tail(off + 1) >= level * shown
 
-    high = max(least, 1)
-    while not within(high):
-        high *= 2
-    low = -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if within(middle) else (middle, high)
-    return high
+    return least(within, -1, max(fewest, 1), math.inf)

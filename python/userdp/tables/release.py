@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from userdp.accounting import PrivacyCost
 from userdp.display import Fact, Section, Shown, Table
-from userdp.display.frames import frame_of
+from userdp.display.frames import Frame, frame_of
 from userdp.display.numbers import level_text, number_text, rounded
 from userdp.display.pages import version
 from userdp.exact.encoding import fraction_text
@@ -107,7 +107,7 @@ class Release(Shown):
         return self._drawn.keys
 
     @property
-    def frame(self) -> Any:
+    def frame(self) -> Frame:
         """The numbers as a data frame."""
         return self.to_frame()
 
@@ -219,7 +219,7 @@ class Release(Shown):
         found[:, below + len(points) :] = 1
         return found
 
-    def to_frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Frame:
         """The numbers as a data frame.
 
         Parameters
@@ -321,7 +321,7 @@ class Release(Shown):
 
     # --- how wrong
 
-    def intervals(self, level: float = 0.95, *, backend: str | None = None) -> Any:
+    def intervals(self, level: float = 0.95, *, backend: str | None = None) -> Frame:
         """Intervals for what the numbers would be without noise.
 
         Parameters

@@ -188,6 +188,12 @@ def _users(
     return Users(numbers[codes[owned]], n_users, owned)
 
 
+def check_enrolled(value: Any, name: str) -> None:
+    """Ids are read when there are rows; here only that it is no iterator, which could be read once."""
+    if value is not None and (isinstance(value, (str, bytes)) or not hasattr(value, "__len__")):
+        raise TypeError(f"{name} must be a sequence of user ids; got {short_repr(value)}")
+
+
 def encode_users(
     groups: Any,
     n_rows: int,

@@ -121,16 +121,14 @@ class BitwiseMajority(NumberedSymbols):
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
         p = self.keep_probability
         flipped = counts.sum(axis=1) * float(1 - p)
-        estimates: npt.NDArray[np.float64] = (counts[:, 1] - flipped) / float(2 * p - 1)
-        return estimates
+        return (counts[:, 1] - flipped) / float(2 * p - 1)
 
     def _selected(self, counts: Integers) -> npt.NDArray[np.uint8]:
         return (counts[:, 1] > counts[:, 0]).astype(np.uint8)
 
     def _standard_errors(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
         p = self.keep_probability
-        deviations: npt.NDArray[np.float64] = np.sqrt(counts.sum(axis=1) * float(p * (1 - p) / (2 * p - 1) ** 2))
-        return deviations
+        return np.sqrt(counts.sum(axis=1) * float(p * (1 - p) / (2 * p - 1) ** 2))
 
     def error_bound(self, beta: Delta, n_reports: int | None = None) -> float:
         """By how much an entry of the histogram is off at most, all of them at once, except with probability beta.

@@ -112,8 +112,7 @@ class ItemProtocol(LocalProtocol):
 
     def _estimates(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
         supports = self._supports(counts).astype(np.float64)
-        estimates: npt.NDArray[np.float64] = (supports - n_reports * float(self.other_probability)) / float(self._gap)
-        return estimates
+        return (supports - n_reports * float(self.other_probability)) / float(self._gap)
 
     def _selected(self, counts: Integers) -> int:
         # The estimate grows with the support, and argmax takes the first of equals.
@@ -153,8 +152,7 @@ class ItemProtocol(LocalProtocol):
     def _standard_errors(self, counts: Integers, n_reports: int) -> npt.NDArray[np.float64]:
         own, none = float(self.variance(1, 1)), float(self.variance(0, 1))
         clipped = np.clip(self._estimates(counts, n_reports), 0, n_reports)
-        deviations: npt.NDArray[np.float64] = np.sqrt(clipped * own + (n_reports - clipped) * none)
-        return deviations
+        return np.sqrt(clipped * own + (n_reports - clipped) * none)
 
     def error_bound(self, beta: Delta, n_reports: int | None = None) -> float:
         """By how much an entry of the histogram is off at most, all of them at once, except with probability beta.
@@ -359,8 +357,7 @@ class HadamardResponse(NumberedSymbols, ItemProtocol):
     def _supports(self, counts: Integers) -> Integers:
         sums = _core.hadamard_transform(np.ascontiguousarray(counts))
         # As many of either sign as there are reports: the sum and row 0 have the same parity.
-        supports: Integers = (sums[0] + sums[1 : self.n_items + 1]) // 2
-        return supports
+        return (sums[0] + sums[1 : self.n_items + 1]) // 2
 
     def separation(self) -> Separation:
         p = self.keep_probability
@@ -553,8 +550,7 @@ class SubsetSelection(SetProtocol):
     def _valid(self, encoded: Messages) -> npt.NDArray[np.bool_]:
         right_size = ONES[encoded].sum(axis=1, dtype=np.int64) == self.subset_size
         beyond = encoded[:, -1].astype(np.int64) >> (self.n_items - 8 * (self.symbol_bytes - 1))
-        valid: npt.NDArray[np.bool_] = right_size & (beyond == 0)
-        return valid
+        return right_size & (beyond == 0)
 
     def _no_counts(self) -> Integers:
         return np.zeros(self.n_items, dtype=np.int64)

@@ -412,8 +412,7 @@ class LocalClient:
                 "was forked, and two reports lose twice the epsilon; send the first message again if it was lost"
             )
         value = self.protocol._value(item, self.slot)
-        message: bytes = self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
-        return message
+        return self.protocol._reports(value, np.array([self.slot]), source)[0].tobytes()
 
 
 class LocalServer(MessageServer):
@@ -513,7 +512,7 @@ class LocalServer(MessageServer):
         """
         return self.protocol._estimates(self.counts, self.accepted)
 
-    def select(self) -> Any:
+    def select(self) -> int | npt.NDArray[np.uint8]:
         """The item with the largest estimate; the item of the majority of each bit for `BitwiseMajority`.
 
         Returns

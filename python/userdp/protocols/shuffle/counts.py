@@ -140,8 +140,7 @@ class NegativeBinomialSum(ShuffleProtocol):
         random_state : None or int
             For tests only.
         """
-        estimate: int = self._simulated(items, source_of(random_state)).estimate()
-        return estimate
+        return self._simulated(items, source_of(random_state)).estimate()
 
     def _reports(self, codes: Integers, source: _core.Source) -> tuple[Any, Any]:
         return super()._reports(1 - codes, source)  # the one kind of message is number 0
@@ -262,8 +261,7 @@ class Histogram(_OfItems):
         random_state : None or int
             For tests only.
         """
-        estimates: Integers = self._simulated(items, source_of(random_state)).histogram()
-        return estimates
+        return self._simulated(items, source_of(random_state)).histogram()
 
 
 class Mode(_OfItems):
@@ -311,5 +309,4 @@ class Mode(_OfItems):
         random_state : None or int
             For tests only.
         """
-        selected: int = self._simulated(items, source_of(random_state)).select()
-        return selected
+        return self._simulated(items, source_of(random_state)).select()

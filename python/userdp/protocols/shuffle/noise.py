@@ -19,6 +19,7 @@ from userdp.exact.numbers import (
     Epsilon,
     LogRatio,
     check_count,
+    check_flag,
     nearest_float,
     parse_delta,
     parse_level,
@@ -122,9 +123,8 @@ def negative_binomial_divergence(r: Delta, p: Delta, epsilon: Epsilon, *, two_co
     level = parse_level(epsilon)
     if float(level) > 64:
         raise ValueError(f"epsilon must be at most 64 here; got {short_repr(epsilon)}")
-    if type(two_counts) is not bool:
-        raise TypeError(f"two_counts must be a bool; got {short_repr(two_counts)}")
-    lower, upper = _core.negative_binomial_divergence(parse_positive(r, "r"), exact_p, core_level(level), two_counts)
+    both = check_flag(two_counts, "two_counts")
+    lower, upper = _core.negative_binomial_divergence(parse_positive(r, "r"), exact_p, core_level(level), both)
     return Bounds(round_down(lower), round_up(upper))
 
 

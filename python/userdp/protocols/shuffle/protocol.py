@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from userdp import _core
-from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, short_repr
+from userdp.exact.numbers import Delta, Epsilon, LogRatio, check_count, check_flag, short_repr
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
 from userdp.protocols.messages import (
@@ -70,8 +70,7 @@ class Client:
             For a second report, unless it is asked for. Also in a process that was forked after the client was made,
             which cannot know.
         """
-        if type(again) is not bool:
-            raise TypeError(f"again must be a bool; got {short_repr(again)}")
+        check_flag(again, "again")
         protocol, source = self._protocol, source_of(random_state)
         if not self._once.use() and not again:
             raise RuntimeError(
@@ -144,8 +143,7 @@ class Shuffler:
         collected = np.frombuffer(b"".join(self._collected), dtype=np.uint8).reshape(-1, self._width)
         self._collected = []
         order = _core.random_permutation(source, len(collected))
-        shuffled: Messages = collected[order]
-        return shuffled
+        return collected[order]
 
 
 def _each(messages: object) -> Iterator[object]:
@@ -172,8 +170,7 @@ class Server(MessageServer):
     @property
     def counts(self) -> Integers:
         """How many messages of each kind there were, shape (n_items,): all that the server learns."""
-        counts: Integers = self._counts.copy()
-        return counts
+        return self._counts.copy()
 
     def receive_many(self, messages: object) -> int:
         """Count the rows of an array of uint8 of shape (k, width); returns how many were messages of this round."""
@@ -191,8 +188,7 @@ class Server(MessageServer):
         """Of every count, one-sided, before it is cut to [0, n_users]."""
         if self._protocol.estimates == "at_least":
             return self.counts
-        missing: Integers = self._protocol.n_users - self._counts
-        return missing
+        return self._protocol.n_users - self._counts
 
 
 class CountServer(Server):
@@ -208,8 +204,7 @@ class HistogramServer(Server):
 
     def histogram(self) -> Integers:
         """The estimate of every item's count, shape (n_items,), from 0 to n_users."""
-        cut: Integers = np.clip(self._estimates(), 0, self._protocol.n_users)
-        return cut
+        return np.clip(self._estimates(), 0, self._protocol.n_users)
 
 
 class ModeServer(Server):
@@ -223,6 +218,9 @@ class ModeServer(Server):
 MAX_MESSAGES = 10**8
 BATCH = 2**22
 """A simulation draws about this many table entries' worth of users at a time."""
+
+
+Protocol = TypeVar("Protocol", bound="ShuffleProtocol")
 
 
 class ShuffleProtocol(ABC):
@@ -418,7 +416,7 @@ class ShuffleProtocol(ABC):
         return json.dumps({"protocol": self._kind, "round_id": self.round_id, **described}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str, *, max_messages: int = MAX_MESSAGES) -> Any:
+    def from_json(cls: type[Protocol], text: str, *, max_messages: int = MAX_MESSAGES) -> Protocol:
         """The protocol of a description; what it promises is certified again."""
         try:
             described = json.loads(text)
