@@ -243,7 +243,7 @@ def test_expected_errors_of_descents_are_near_what_fits_reach(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"task": "median"}, "task must be 'mean', 'descent' or 'group_by' with n_users"),
+        ({"task": "median"}, "task must be 'mean', 'group_by' or 'descent' with n_users"),
         ({"n_users": 1}, "n_users must be at least 2"),
         ({"n_users": 10**400}, "n_users must be at most"),
         ({"m": 2**40}, "m must be at most"),

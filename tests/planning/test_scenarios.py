@@ -12,8 +12,8 @@ from benches.reproduce.simulations import SIMULATIONS
 
 from userdp.planning import user_complexity
 from userdp.planning.calibration import calibrations
+from userdp.planning.lower_bounds import bound_of
 from userdp.planning.problem import Problem
-from userdp.planning.problem_bounds import bound_of
 from userdp.planning.tasks import TASKS
 
 ROWS = list(csv.DictReader(RESULTS.read_text(encoding="utf-8").splitlines()))

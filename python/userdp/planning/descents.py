@@ -11,22 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import (
-    COUNTED,
-    Delta,
-    Epsilon,
-    check_count,
-    parse_delta,
-    parse_level,
-    parse_positive,
-    within_floats,
-)
+from userdp.exact.numbers import COUNTED, check_count, parse_delta, parse_level
 from userdp.optimization import L2Ball, LogisticLoss
 from userdp.optimization.clipped import ClippedMean, clipped_descent
 from userdp.optimization.descent import DescentProblem, DescentRounds, PrivateDescent
 from userdp.optimization.phased import PhasedDescent
 from userdp.optimization.schedules import averaged_bound
 from userdp.optimization.winsorized import AnsweredMean, GradientOptions, TrackingDescent, winsorized_descent
+from userdp.planning.problem import ErrorsAsked, positive, records_there, users_there
 from userdp.public_randomness import PublicSeed
 from userdp.report import Comparison, Prediction
 
@@ -158,17 +150,14 @@ def gradient_noise(descent: PrivateDescent) -> float:
     return step.means.method.predicted_error()
 
 
-def descent_problem(
-    n_users: int, m: int, *, epsilon: Epsilon, delta: Delta, dimension: int, max_norm: float, radius: float | None
-) -> DescentProblem:
-    """The problem of logistic regression in a ball, from numbers of users and records that have been read."""
-    if not parse_delta(delta):
+def descent_problem(asked: ErrorsAsked) -> DescentProblem:
+    """The problem of logistic regression in a ball."""
+    given = asked.known("descent", dimension=1, max_norm=1.0, radius=None)
+    n_users, m = users_there(asked.n_users), records_there(asked.m or 0)
+    if not parse_delta(asked.delta):
         raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
-    d, longest = (
-        check_count(dimension, "dimension", most=COUNTED),
-        within_floats(parse_positive(max_norm, "max_norm"), "max_norm"),
-    )
-    reach = 4 * math.sqrt(d) / longest if radius is None else within_floats(parse_positive(radius, "radius"), "radius")
+    d, longest = check_count(given["dimension"], "dimension", most=COUNTED), positive(given["max_norm"], "max_norm")
+    reach = 4 * math.sqrt(d) / longest if given["radius"] is None else positive(given["radius"], "radius")
     return DescentProblem(
         n_users=n_users,
         dimension=d,
@@ -177,8 +166,8 @@ def descent_problem(
         start=(0.0,) * d,
         max_norm=longest,
         m=m,
-        epsilon=positive_epsilon(epsilon),
-        delta=parse_delta(delta),
+        epsilon=positive_epsilon(asked.epsilon),
+        delta=parse_delta(asked.delta),
     )
 
 
@@ -199,8 +188,11 @@ def descents_of(problem: DescentProblem) -> dict[str, tuple[PrivateDescent, str]
     return found
 
 
-def compare_descents(problem: DescentProblem) -> Comparison:
+def compare_descents(asked: ErrorsAsked) -> Comparison:
     """The noise of a step, the proved bound of the excess, and the excess that reference users lead to."""
+    if asked.m is None:
+        raise TypeError("m is needed for task='descent': how many records a user has")
+    problem = descent_problem(asked)
     users = ReferenceUsers.of(problem) if problem.dimension <= MOST_COLUMNS else None
     least = 0.0 if users is None else users.least(problem)
     # No theta is worse than that, whatever was drawn: ln(1 + e^z) - ln(1 + e^-z) is z, and no |<x, theta>| is above

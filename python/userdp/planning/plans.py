@@ -11,10 +11,10 @@ from typing import Any
 
 from userdp.display import Fact, Lines, Section, Shown, Table, render_page
 from userdp.display.numbers import rounded
-from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
+from userdp.exact.numbers import Delta, Epsilon
 from userdp.planning.comparison import compare_methods
-from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Problem, Task
-from userdp.planning.problem_bounds import bound_of
+from userdp.planning.lower_bounds import bound_of
+from userdp.planning.problem import MOST_RECORDS, Problem, Task, users_there
 from userdp.planning.questions import accuracy_reached, least_value
 from userdp.planning.sample_size import SampleSize, chosen, fewest, figures, least_for_all, measure_of, sized, ways_of
 from userdp.planning.tasks import task_of
@@ -281,9 +281,7 @@ def plan(
     (True, True)
     """
     kind = task_of(task)
-    there = None if n_users is None else check_count(n_users, "n_users", 2)
-    if there is not None and there > MOST_USERS:
-        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
+    there = None if n_users is None else users_there(n_users)
     given: dict[str, Any] = {"m": m, "epsilon": epsilon, "delta": delta, "beta": beta}
     wanted: Any = alpha
     if alpha is None and there is not None and kind.has_alpha:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from userdp.accounting import group_privacy
 from userdp.exact.epsilon import planned_epsilon
@@ -24,6 +24,10 @@ from userdp.exact.numbers import (
     short_repr,
     within_floats,
 )
+
+if TYPE_CHECKING:
+    from userdp.planning.bounds import Bound
+    from userdp.report import Comparison
 
 MOST_USERS = 2**32
 """Estimators number users by words of 32 bits."""
@@ -57,6 +61,8 @@ class Parameter:
     what: str
     read: Reader
     default: Any = REQUIRED
+    called: str = ""
+    """What bounds and rates call it, if that is another name."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,41 @@ def _some_protection(delta: Delta) -> Fraction:
 
 def _shown(value: Any) -> Any:
     return float(parse_level(value)) if isinstance(value, (Fraction, LogRatio)) else value
+
+
+@dataclass(frozen=True)
+class ErrorsAsked:
+    """Errors that are asked for with so many users, as given."""
+
+    n_users: int
+    m: int | None
+    epsilon: Epsilon
+    delta: Delta
+    beta: float | None
+    values: Mapping[str, Any]
+
+    def known(self, task: str, **defaults: Any) -> dict[str, Any]:
+        """The parameters of a task, or an error that names the first that is none."""
+        for name in self.values:
+            if name not in defaults:
+                raise TypeError(f"{name} is no parameter of task {task!r}, which has: {', '.join(defaults)}")
+        return {**defaults, **{name: value for name, value in self.values.items() if value is not None}}
+
+
+def users_there(n_users: int) -> int:
+    """A number of users that estimators take."""
+    users = check_count(n_users, "n_users", 2)
+    if users > MOST_USERS:
+        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
+    return users
+
+
+def records_there(m: int, name: str = "m") -> int:
+    """A number of records of a user that estimators take."""
+    records = check_count(m, name)
+    if records > MOST_RECORDS:
+        raise ValueError(f"{name} must be at most {MOST_RECORDS}; got {short_repr(m)}")
+    return records
 
 
 Terms = Mapping[str, float]
@@ -156,17 +197,23 @@ BASELINES = ("one record per person", "group privacy", "per-user clipping")
 
 @dataclass(frozen=True)
 class Task:
-    """A question that can be planned."""
+    """A question, with all that the planner has for it: methods, a bound for all methods, errors with so many users."""
 
     name: str
-    question: str
+    question: str = ""
     """In words: "the mean of users' records"."""
-    measure: str
+    measure: str = ""
     """Of what alpha is the bound."""
-    parameters: tuple[Parameter, ...]
-    methods: tuple[Method, ...]
-    data: str
+    parameters: tuple[Parameter, ...] = ()
+    methods: tuple[Method, ...] = ()
+    """None for what has a bound or errors only."""
+    data: str = ""
     """The users that calibrated numbers were simulated with."""
+    bound: Bound | None = None
+    hard: Callable[[Problem], tuple[int | None, str, str]] | None = None
+    """The bound of a problem, where it is not that for the values of its parameters: see `userdp.planning.bounds`."""
+    errors: Callable[[ErrorsAsked], Comparison] | None = None
+    """Methods side by side, by their errors with so many users."""
     largest_alpha: float = 1.0
     """Accuracies are below it."""
     scale: Callable[[Problem], float] = lambda problem: 1.0
@@ -193,9 +240,7 @@ class Task:
         values: Mapping[str, Any],
     ) -> Problem:
         """Read all arguments; errors name them and say what is accepted."""
-        records = check_count(m, "m")
-        if records > MOST_RECORDS:
-            raise ValueError(f"m must be at most {MOST_RECORDS}; got {short_repr(m)}")
+        records = records_there(m)
         accuracy = self._accuracy(alpha)
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in values:

@@ -14,8 +14,8 @@ from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon
 from userdp.exceptions import BudgetError
 from userdp.planning.calibration import WIDER, calibration_of
+from userdp.planning.lower_bounds import bound_of
 from userdp.planning.problem import MOST_USERS, Method, NotPlanned, NotSimulated, Problem, Task
-from userdp.planning.problem_bounds import bound_of
 from userdp.planning.tasks import task_of
 
 Kind = Literal["rate", "proved", "calibrated", "extrapolated"]

@@ -12,8 +12,12 @@ from typing import Any
 from userdp.exact.numbers import parse_level
 from userdp.means.methods import METHODS, NEED_A_PROMISE
 from userdp.means.problem import MeanMethod, MeanProblem
+from userdp.planning.bounds import DIMENSION, MAX_NORM, Asked, AskedError, Bound, Known, known_for, known_of
+from userdp.planning.fano import MARGIN
+from userdp.planning.hard_tasks import Term, few_users, mean_terms
 from userdp.planning.problem import (
     MOST_USERS,
+    ErrorsAsked,
     Method,
     NotPlanned,
     NotSimulated,
@@ -25,8 +29,10 @@ from userdp.planning.problem import (
     flag,
     positive,
     record_delta,
+    users_there,
 )
 from userdp.planning.rates import rate
+from userdp.report import Comparison, Prediction
 
 FULL_RANGE = ("gaussian", "laplace")
 """The methods that do not think of users: full noise for the whole range."""
@@ -309,6 +315,98 @@ def _check(problem: Problem) -> None:
         raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
 
 
+# --- errors with so many users
+
+GROUP = "group privacy"
+RECORDS = "records only"
+REASON = "what WinsorizedMean takes by itself for what is promised"
+
+
+def compare_means(asked: ErrorsAsked) -> Comparison:
+    """All methods that can run at this privacy, the group-privacy baseline, and the mean that protects records."""
+    if asked.m is None:
+        raise TypeError("m is needed for task='mean': how many records a user has")
+    users, m = users_there(asked.n_users), asked.m
+    # Accuracies of means may be any: here they are what is asked for.
+    given: dict[str, Any] = {"epsilon": asked.epsilon, "delta": asked.delta, "beta": asked.beta}
+    planned = MEAN.problem(m=m, **given, alpha=1, values=asked.values)
+    problem = mean_problem(planned, users)
+    automatic = plan_of("auto", replace(asked_of("auto", problem, m), promise=problem.promise)).name
+    rows: list[Prediction] = []
+    for method in METHODS:
+        if method == "auto":
+            continue
+        taken = asked_of(method, problem, m)
+        try:
+            noise, worst = errors_of(method, taken)
+        except NotPlanned:  # it needs a positive delta, or cannot be certified at this one
+            continue
+        notes = ["too few users for it"] * bool(plan_of(method, taken).warnings())
+        needs = PROMISES[taken.promise]
+        rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
+    note = f"one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
+    try:
+        noise = full_range(per_record(problem, m, group=True))
+        rows.append(Prediction(GROUP, "user", noise, noise, note=note))
+    except NotPlanned as reason:
+        rows.append(Prediction(GROUP, "user", None, None, note=f"not planned: {reason}"))
+    noise = full_range(per_record(problem, m, group=False))
+    rows.append(Prediction(RECORDS, "record", noise, noise, note="no guarantee for users"))
+    sizes = {
+        "n_users": problem.n_users,
+        "m": m,
+        "dimension": problem.dimension,
+        "max_norm": problem.max_norm,
+        "epsilon": float(parse_level(problem.epsilon)),
+        "delta": float(problem.delta),
+        "promise": PROMISES[problem.promise],
+    }
+    return Comparison("mean", sizes, tuple(rows), automatic, REASON)
+
+
+# --- the bound
+
+NORM = Parameter("norm", "'l2', or 'max' where max_norm bounds each column", choice("l2", "max"), "l2")
+IN_A_BALL = "all estimates of the mean of all distributions in the ball (or in the cube, for norm='max')"
+NEAR = "all estimates of the mean of users in the ball (or cube) whose means are within user_std of it (in RMS)"
+
+
+def _bound(asked: Asked) -> dict[str, Term]:
+    d, cube = asked["dimension"], asked["norm"] == "max"
+    norm = float(asked["max_norm"]) * (math.sqrt(d) if cube else 1.0)
+    return mean_terms(d, norm, asked.alpha, asked.beta, asked.m, asked.level, cube=cube)
+
+
+def _least_square(asked: AskedError) -> tuple[str, dict[str, float]]:
+    return "mean squared error", few_users(asked.n, asked.level, asked.delta, 4 * asked["max_norm"] ** 2)
+
+
+BOUND = Bound(
+    IN_A_BALL,
+    _bound,
+    (DIMENSION, MAX_NORM, NORM),
+    mean=True,
+    share=False,
+    error=_least_square,
+    error_parameters=(DIMENSION, MAX_NORM),
+)
+
+
+def _hard(problem: Problem) -> Known:
+    """Of users who are near each other: by users whose records are all alike, which m does not help."""
+    if problem["user_std"] is None:
+        return known_for(MEAN, problem)
+    # No user is farther from the middle of a smaller ball, or of a smaller cube, than user_std.
+    corners = math.sqrt(problem["dimension"]) if problem["norm"] == "max" else 1.0
+    size = min(problem["max_norm"], problem["user_std"] * (1 - MARGIN) / corners)
+    given = {name: problem[name] for name in ("dimension", "norm", "max_norm")}
+    near, none, _ = known_of(BOUND, "mean", problem.at(m=1), given | {"max_norm": size}, alpha=problem.alpha)
+    # And a user at the mean is at no distance from it: what few users say, whatever they have, is by such ones.
+    few, few_none, _ = known_of(BOUND, "mean", problem, given, term="few users", alpha=problem.alpha)
+    least = max(near or 0, few or 0)
+    return (least, "", NEAR) if least else (None, none or few_none, "")
+
+
 STANDARDS = {"laplace": _standard_pure, "practical": _standard_with_beta, "paper": _standard_with_beta}
 ROW = "LSAKKMS21: Corollary 1, bounded vectors, inverted to users"
 THEOREM = "the exact distribution of the noise, the most that clipping can move, and sampling"
@@ -355,7 +453,7 @@ MEAN = Task(
     parameters=(
         Parameter("dimension", "columns", counts_from(1, 2**24), 1),
         Parameter("max_norm", "the largest norm of a record", positive, 1.0),
-        Parameter("norm", "'l2', or 'max' where max_norm bounds each column", choice("l2", "max"), "l2"),
+        NORM,
         Parameter(
             "user_std", "a promise: how far users' means are from their mean, in root mean square", positive, None
         ),
@@ -389,4 +487,7 @@ MEAN = Task(
     accuracy="root mean square",
     check=_check,
     without_privacy=without_privacy,
+    bound=BOUND,
+    hard=_hard,
+    errors=compare_means,
 )

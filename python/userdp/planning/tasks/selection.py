@@ -8,20 +8,24 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
-from userdp.exact.numbers import short_repr
+from userdp.exact.numbers import open_unit_fraction, parse_delta, short_repr
 from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
-from userdp.planning.chances import term
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, Terms, counts_from
-from userdp.planning.rates import rate
-from userdp.planning.tasks.selection_chances import (
+from userdp.planning import packings
+from userdp.planning.bounds import Asked, Bound, known_for, named_count
+from userdp.planning.chances import (
     agreement,
     bits_of,
+    term,
     users_of_bits,
     users_of_reports,
     users_of_shuffling,
     users_of_threshold,
 )
+from userdp.planning.hard_tasks import Term, larger, packed, two_items_users
+from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, Terms, counts_from, flag
+from userdp.planning.rates import rate
+from userdp.planning.selections import selection_users
 from userdp.protocols import local, shuffle
 
 MOST_ITEMS = 2**24
@@ -185,6 +189,29 @@ def _one_vote(problem: Problem) -> Problem:
     return problem.at(m=1)
 
 
+def _agreement(value: Any, name: str) -> Fraction:
+    share = parse_delta(value, name)
+    if not Fraction(1, 2) < share <= 1:
+        raise ValueError(f"{name} must be in (1/2, 1]; got {short_repr(value)}")
+    return share
+
+
+def _bound(asked: Asked) -> dict[str, Term]:
+    agreement, beta = asked["agreement"], asked.failure
+    share = float(agreement)
+    terms = packed(packings.common_items(asked["n_items"], share), asked.level, beta)
+    if not asked.level.delta:
+        users = two_items_users(min(1.0, share + packings.ROUNDED), beta, asked.level)
+        larger(terms, "private", Term(users, "two items, with the least failure of every mechanism"))
+    if asked["certified"] and 3 * beta < 1:
+        # It counts a third of its beta.
+        accepted = 3 * open_unit_fraction(asked["beta"], "beta")
+        given: dict[str, Any] = {"epsilon": asked.epsilon, "delta": asked.delta, "beta": accepted}
+        found = selection_users(n_items=asked["n_items"], agreement=agreement, **given)
+        larger(terms, "certified optimum", Term(found.n_users, "userdp.planning.selection_users"))
+    return terms
+
+
 PURE = "GKM21: Theorem 30, one item that nearly all users hold, users"
 APPROXIMATE = "GKM21: Theorem 25, one item that nearly all users hold, users"
 LOCAL = "GKM21: Theorem 29, one item that nearly all users hold, users"
@@ -193,7 +220,7 @@ MODELS = {PURE: "central", APPROXIMATE: "central", LOCAL: "local", SHUFFLED: "sh
 EXACT = "the probability of the failure, computed for the worst rest of the users"
 CHERNOFF = "a Chernoff bound for every other item"
 
-SELECTION = Task(
+SELECTION: Task = Task(
     name="selection",
     question="the item that most users have, one item of each user",
     measure="how far the most common item leads all others, as a share of the users, where it is to be found,",
@@ -311,4 +338,15 @@ SELECTION = Task(
         "per-user clipping": "a user has one vote, which is what clipping to one record is",
     },
     check=_check,
+    bound=Bound(
+        "all selections, whatever items those who do not have the common one have",
+        _bound,
+        (
+            named_count("n_items", "items", 2),
+            Parameter("agreement", "the probability in (1/2, 1] with which a user has the common item", _agreement),
+            Parameter("certified", "whether to solve for certified optima of small worlds, too", flag, False),
+        ),
+        has_alpha=False,
+    ),
+    hard=lambda problem: known_for(SELECTION, problem, agreement=agreement(problem)),
 )

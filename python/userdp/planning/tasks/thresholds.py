@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.learners.tolerance import LEFT_OVER, T_SHARE, candidates_for_t
+from userdp.planning import packings
+from userdp.planning.bounds import Bound, by_packings, named_count
 from userdp.planning.chances import (
     Floats,
     binomial,
@@ -125,7 +127,12 @@ THRESHOLD = Task(
     question="the best threshold on one feature",
     measure="the error in excess of the least one",
     parameters=(
-        Parameter("n_points", "how many points a feature may have, in public", counts_from(PLACES, 2**63)),
+        Parameter(
+            "n_points",
+            "how many points a feature may have, in public",
+            counts_from(PLACES, 2**63),
+            called="domain_size",
+        ),
         Parameter(
             "eta", "which part of the labels no threshold gets right, for calibrated numbers", between(0, 0.49), 0.1
         ),
@@ -163,4 +170,9 @@ THRESHOLD = Task(
         "middle, and a part eta of the labels is wrong"
     ),
     largest_alpha=0.5,
+    bound=Bound(
+        "all learners that answer with a threshold, of all distributions of labeled points",
+        by_packings(lambda asked: packings.thresholds(asked["domain_size"], asked.alpha, asked.m)),
+        (named_count("domain_size", "points 1, ..., N of the feature"),),
+    ),
 )
