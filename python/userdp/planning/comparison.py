@@ -14,7 +14,6 @@ from userdp.report import Comparison, Prediction
 
 FEWEST = "the fewest users, in simulations where there are any, among the methods whose needs are promised"
 NOTHING = "none"
-EXTRAPOLATED = "extrapolated beyond the numbers that were simulated"
 
 
 def compare_methods(
@@ -59,6 +58,8 @@ def compare_methods(
     Returns
     -------
     Comparison
+        The note of a row begins with what its number is: "proved", "exact", "simulated" or "extrapolated", the last two
+        with their range; of errors, what each of them is. The lower bound is proved, and "rate" is a shape only.
 
     Notes
     -----
@@ -104,10 +105,8 @@ def _not_simulated(way: Way, problem: Problem) -> bool:
 
 
 def _note(way: Way) -> str:
-    """Why there is no number, or that it is extrapolated."""
-    if way.number is None:
-        return f"not planned: {why_not(way.numbers)}"
-    return EXTRAPOLATED if way.number[1] == "extrapolated" else ""
+    """What the number is, or why there is none."""
+    return f"not planned: {why_not(way.numbers)}" if way.number is None else way.rests_on
 
 
 def _users_needed(task: Task, problem: Problem) -> Comparison:

@@ -35,6 +35,11 @@ MOST_RECORDS = 2**31 - 1
 """As the largest m of estimators."""
 
 
+Kind = Literal["rate", "proved", "exact", "simulated", "extrapolated"]
+"""What a number is: a shape without constants; a bound that is proved; an exact calculation; a simulation, which has a
+range; or a simulation of other numbers."""
+
+
 class NotPlanned(Exception):
     """Why a method has no number for a problem: it becomes the note of its row."""
 
@@ -175,6 +180,8 @@ class Method:
     theorem: str = ""
     """What the proved number rests on."""
     proved: Callable[[Problem], int] | None = None
+    exact: bool = False
+    """Whether that is an exact calculation: with one user fewer, some users have a larger error, or fail more often."""
     reached: Callable[[Problem, int], float] | None = None
     """The accuracy that is proved for so many users, where that is quicker than a search for `proved`."""
     too_few: Callable[[Problem, int], bool] | None = None

@@ -62,7 +62,8 @@ class Answer(Shown):
         ]
 
     def _sections(self) -> Sequence[Section]:
-        text = self.reason if self.value is None else rounded(self.value)
+        basis = "" if self.plan is None else f" ({self.plan.basis})"
+        text = self.reason if self.value is None else f"{rounded(self.value)}{basis}"
         answer = Fact(f"Least {self.quantity}", text)
         facts = [answer, Fact("Users", f"{self.n_users:,}")]
         if self.plan is not None:

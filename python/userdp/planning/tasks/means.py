@@ -74,14 +74,18 @@ def plan_of(method: str, problem: MeanProblem) -> MeanMethod:
         raise NotPlanned(str(error)) from None
 
 
+def noise_of(method: str, problem: MeanProblem) -> float:
+    """The root mean square of the L2 noise of a method, from its exact distribution."""
+    plan = plan_of(method, problem)
+    # How much noise "tested" has, hangs on what is drawn.
+    return plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * plan.accuracy().noise()
+
+
 @lru_cache(maxsize=4096)
 def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
     """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
-    plan = plan_of(method, problem)
-    accuracy = plan.accuracy()
-    # How much noise "tested" has, hangs on what is drawn.
-    noise = plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * accuracy.noise()
-    worst = accuracy.worst(problem.dimension)
+    accuracy = plan_of(method, problem).accuracy()
+    noise, worst = noise_of(method, problem), accuracy.worst(problem.dimension)
     if worst < math.inf:
         worst = min(worst, farthest(problem, accuracy.bias is None))
     return projected(noise, problem), worst
@@ -143,9 +147,15 @@ def per_record(problem: MeanProblem, m: int, *, group: bool) -> MeanProblem:
     return replace(records, epsilon=level / m, delta=part)
 
 
-def full_range(problem: MeanProblem) -> float:
-    """The least noise of the methods that do not think of users."""
-    return min(errors_of(method, problem)[0] for method in FULL_RANGE if problem.delta or method == "laplace")
+def full_range(problem: MeanProblem, *, worst: bool = False) -> float:
+    """The least noise of the methods that do not think of users, as projected, or the largest error of a release."""
+    # What is left of noise about the middle is no bound: at the border of where records are it may be more.
+    return min(errors_of(method, problem)[worst] for method in FULL_RANGE if problem.delta or method == "laplace")
+
+
+def full_noise(problem: MeanProblem) -> float:
+    """The least noise of these, before a release is projected to where records are."""
+    return min(noise_of(method, problem) for method in FULL_RANGE if problem.delta or method == "laplace")
 
 
 def sampling(problem: Problem) -> float:
@@ -280,7 +290,7 @@ def _by_method(method: str, problem: Problem, n_users: int) -> float:
 
 def _grouped(problem: Problem, n_users: int) -> float:
     records = per_record(mean_problem(problem, n_users), problem.m, group=True)
-    return _with_sampling(full_range(records), problem, n_users)
+    return _with_sampling(full_range(records, worst=True), problem, n_users)
 
 
 def _one_record(problem: Problem, n_users: int) -> float:
@@ -293,7 +303,7 @@ def _of_one_record(problem: Problem) -> Problem:
 
 
 def _clipped(problem: Problem, n_users: int) -> float:
-    return _with_sampling(full_range(mean_problem(problem, n_users)), problem, n_users)
+    return _with_sampling(full_range(mean_problem(problem, n_users), worst=True), problem, n_users)
 
 
 def _needs(method: str, problem: Problem) -> str:
@@ -319,6 +329,8 @@ def _check(problem: Problem) -> None:
 
 GROUP = "group privacy"
 RECORDS = "records only"
+KINDS_OF_ERRORS = "noise exact, worst error proved"
+KINDS_WHERE_TESTED = "noise exact where its tests pass as is hinted, worst error proved"
 REASON = "what WinsorizedMean takes by itself for what is promised"
 
 
@@ -338,20 +350,22 @@ def compare_means(asked: ErrorsAsked) -> Comparison:
             continue
         taken = asked_of(method, problem, m)
         try:
-            noise, worst = errors_of(method, taken)
+            noise, worst = noise_of(method, taken), errors_of(method, taken)[1]
         except NotPlanned:  # it needs a positive delta, or cannot be certified at this one
             continue
-        notes = ["too few users for it"] * bool(plan_of(method, taken).warnings())
+        notes = [KINDS_OF_ERRORS if method != "tested" else KINDS_WHERE_TESTED]
+        notes += ["too few users for it"] * bool(plan_of(method, taken).warnings())
         needs = PROMISES[taken.promise]
         rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
-    note = f"one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
+    note = f"{KINDS_OF_ERRORS}; one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
     try:
-        noise = full_range(per_record(problem, m, group=True))
-        rows.append(Prediction(GROUP, "user", noise, noise, note=note))
+        records = per_record(problem, m, group=True)
+        rows.append(Prediction(GROUP, "user", full_noise(records), full_range(records, worst=True), note=note))
     except NotPlanned as reason:
         rows.append(Prediction(GROUP, "user", None, None, note=f"not planned: {reason}"))
-    noise = full_range(per_record(problem, m, group=False))
-    rows.append(Prediction(RECORDS, "record", noise, noise, note="no guarantee for users"))
+    records = per_record(problem, m, group=False)
+    note = f"{KINDS_OF_ERRORS}; no guarantee for users"
+    rows.append(Prediction(RECORDS, "record", full_noise(records), full_range(records, worst=True), note=note))
     sizes = {
         "n_users": problem.n_users,
         "m": m,

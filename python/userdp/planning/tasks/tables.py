@@ -212,6 +212,7 @@ GROUP_BY = Task(
                 f"userdp.tables, {what}",
                 needs=_listed_needs,
                 theorem=EXACT,
+                exact=True,
                 proved=partial(_count, name),
             )
             for name, what in (
@@ -225,6 +226,7 @@ GROUP_BY = Task(
             "userdp.tables, groups that nobody listed",
             rests=_bounded,
             theorem="the exact variance of the noise, and the exact probability that a group is hidden",
+            exact=True,
             proved=_unlisted,
         ),
         Method(
@@ -232,6 +234,7 @@ GROUP_BY = Task(
             "counts of records at epsilon / m",
             needs=_grouped_needs,
             theorem=EXACT,
+            exact=True,
             proved=_grouped_count,
             baseline="group privacy",
         ),
@@ -240,6 +243,7 @@ GROUP_BY = Task(
             "each user in max_keys groups, with the full noise",
             needs=_listed_needs,
             theorem=EXACT,
+            exact=True,
             proved=_clipped_count,
             baseline="per-user clipping",
         ),
@@ -361,6 +365,7 @@ SUM = Task(
             needs=_whole_needs if baseline == "group privacy" else _clipped_needs,
             kept=(lambda problem: not _is_cut(problem)) if baseline == "group privacy" else (lambda problem: True),
             theorem=EXACT,
+            exact=True,
             proved=proved,
             baseline=baseline,
         )
