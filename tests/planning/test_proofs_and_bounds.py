@@ -188,7 +188,7 @@ def test_sums_are_bounded_in_units_of_what_a_user_may_add() -> None:
     given: dict[str, Any] = {"m": 16, "epsilon": 0.5, "alpha": 0.01, "max_value": 100}
     cut = plan("sum", max_total=5, **given)
     assert cut.best is not None
-    assert (cut.best.n_users, cut.best.basis) == (15, "proved")
+    assert (cut.best.n_users, cut.best.basis) == (15, "exact")
     # alpha of max_value is 0.2 of max_total; and 1/1600 of all that 16 records can be.
     for total, share in ((5, 0.2), (None, 0.01 / 16)):
         found = plan("sum", max_total=total, **given)

@@ -74,7 +74,7 @@ def compare_methods(
     >>> compare_methods("mean", n_users=1000, m=256, epsilon=1, homogeneous=True).best
     'iterated'
     >>> compare_methods("mean", alpha=0.01, m=16, epsilon=1, homogeneous=True)["laplace"].users
-    734
+    735
     >>> counts = compare_methods("group_by", n_users=1000, n_keys=10, epsilon=1, delta="1e-5")
     >>> counts.best, round(counts["correlated"].noise, 1), round(counts["gaussian"].noise, 1)
     ('correlated', 7.9, 12.0)

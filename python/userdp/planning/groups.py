@@ -88,10 +88,10 @@ def ways(
     if keys is not None:
         needs = ", ".join(filter(None, (LISTED, bounded)))
         for name, noise, note in of_listed(keys, most, epsilon, delta, neighbors):
-            yield Prediction(name, "user", noise, noise, needs, note)
+            yield Prediction(name, "user", noise, noise, needs, f"exact; {note}")
     if delta:
         noise, shown = of_unlisted(most, epsilon, delta, neighbors)
-        note = f"groups are shown from {shown.threshold} users on, with 95 % from {shown.users_for('0.95')}"
+        note = f"exact; groups are shown from {shown.threshold} users on, with 95 % from {shown.users_for('0.95')}"
         yield Prediction(THRESHOLD, "user", noise, None, bounded or "nothing", note)
 
 

@@ -53,56 +53,38 @@ def lower_bound(
         Epsilon > 0. For users; neighbors replace one.
     m : int
         Records of each user. Terms called "few users" do not depend on it: few users stay few.
-    max_norm : float
-        B: the largest L2 norm of a record for "mean", and of features for "regression".
-    max_loss : float
-        B, for "finite-class": the largest absolute value of a loss.
-    lipschitz : float
-        G, for "sco": the largest L2 norm of a gradient.
-    n_hypotheses : int
-        K, for "finite-class" and "hypothesis-selection". For "pac" and "agnostic" in place of vc_dimension: learners
-        that work for every class of so many hypotheses.
-    dimension, sigma : int, float
-        d: columns of records. And the sub-Gaussian constant of gradients, for the second term of "sco" at n_users.
-    radius : float
-        R of the ball of parameters, for "sco" and "regression".
-    norm : {"l2", "max"}
-        For "mean": whether max_norm bounds the L2 norm of a record, or each column.
-    vc_dimension : int
-        For "pac" and "agnostic": so many points are shattered.
-    prdim : float, int, Fraction or decimal string
-        For "pac" and "agnostic", instead or beside: a lower bound of the probabilistic representation dimension for
-        (alpha, 1/4), to base 2, such as of `userdp.dimensions.representation_dimension_bounds`.
-    n_told_apart : int
-        For "finite": how many distributions there are for which no answer is good twice.
-    kl, tv : float
-        For "finite": as for `fano_users`.
-    item_users : int
-        For "finite": how many users are needed with one record each, as for `users_from_item_level`.
-    domain_size : int
-        N: values on the grid for "quantile", or points 1, ..., N for "threshold".
-    share : fraction
-        For "quantile": which one, in (0, 1).
-    n_symbols : int
-        k, for "discrete", and of each of the d columns for "product".
-    mean_bound : float
-        R, for "gaussian-mean" and "gaussian": of the norm of the mean, in standard deviations.
-    kappa : float
-        For "gaussian": covariances are from I to kappa I.
-    n_items : int
-    agreement : float, int, Fraction or decimal string
-        For "selection": each of the users has one item, and the common one with this probability in (1/2, 1].
-    certified : bool
-        For "selection": also solve for certified optima of small worlds, by `selection_users`, which takes seconds to
-        minutes.
-    n_keys, max_keys : int
-        For "group_by": groups, and in how many of them a user counts at most, by default in all.
-    neighbors : {"add-remove", "replace"}, optional
-        For counts, sums and "group_by"; by default "add-remove", as of `userdp.tables.Session`.
-    model : {"linear", "logistic"}
-        For "regression": losses (s - y)^2 / 2 and ln(1 + e^(-y s)) of a prediction s.
-    target_bound : float
-        For linear "regression": the largest absolute value of a target.
+    **parameters
+        Public numbers of the task:
+
+        * `max_norm`: B: the largest L2 norm of a record for "mean", and of features for "regression".
+        * `max_loss`: B, for "finite-class": the largest absolute value of a loss.
+        * `lipschitz`: G, for "sco": the largest L2 norm of a gradient.
+        * `n_hypotheses`: K, for "finite-class" and "hypothesis-selection". For "pac" and "agnostic" in place of
+          vc_dimension: learners that work for every class of so many hypotheses.
+        * `dimension`, `sigma`: d: columns of records. And the sub-Gaussian constant of gradients, for the second term
+          of "sco" at n_users.
+        * `radius`: R of the ball of parameters, for "sco" and "regression".
+        * `norm`: For "mean": whether max_norm bounds the L2 norm of a record, or each column.
+        * `vc_dimension`: For "pac" and "agnostic": so many points are shattered.
+        * `prdim`: For "pac" and "agnostic", instead or beside: a lower bound of the probabilistic representation
+          dimension for (alpha, 1/4), to base 2, such as of `userdp.dimensions.representation_dimension_bounds`.
+        * `n_told_apart`: For "finite": how many distributions there are for which no answer is good twice.
+        * `kl`, `tv`: For "finite": as for `fano_users`.
+        * `item_users`: For "finite": how many users are needed with one record each, as for `users_from_item_level`.
+        * `domain_size`: N: values on the grid for "quantile", or points 1, ..., N for "threshold".
+        * `share`: For "quantile": which one, in (0, 1).
+        * `n_symbols`: k, for "discrete", and of each of the d columns for "product".
+        * `mean_bound`: R, for "gaussian-mean" and "gaussian": of the norm of the mean, in standard deviations.
+        * `kappa`: For "gaussian": covariances are from I to kappa I.
+        * `n_items`, `agreement`: For "selection": each of the users has one item, and the common one with this
+          probability in (1/2, 1].
+        * `certified`: For "selection": also solve for certified optima of small worlds, by `selection_users`, which
+          takes seconds to minutes.
+        * `n_keys`, `max_keys`: For "group_by": groups, and in how many of them a user counts at most, by default in
+          all.
+        * `neighbors`: For counts, sums and "group_by"; by default "add-remove", as of `userdp.tables.Session`.
+        * `model`: For "regression": losses (s - y)^2 / 2 and ln(1 + e^(-y s)) of a prediction s.
+        * `target_bound`: For linear "regression": the largest absolute value of a target.
 
     Returns
     -------

@@ -103,9 +103,9 @@ def accuracy_reached(
 
     Examples
     --------
-    >>> answer = accuracy_reached("mean", n_users=734, method="laplace", m=16, epsilon=1, homogeneous=True)
+    >>> answer = accuracy_reached("mean", n_users=735, method="laplace", m=16, epsilon=1, homogeneous=True)
     >>> round(answer.value, 4), answer.plan.n_users
-    (0.01, 734)
+    (0.01, 735)
     """
     kind, users = task_of(task), users_there(n_users)
     if not kind.has_alpha:

@@ -275,7 +275,7 @@ def user_complexity(
     --------
     >>> plan = user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01, homogeneous=True)
     >>> plan.n_users, plan.basis, plan.without_privacy
-    (734, 'proved', 625)
+    (735, 'proved', 625)
     """
     kind = task_of(task)
     problem = kind.problem(m=m, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)

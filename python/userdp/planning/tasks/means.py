@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from userdp.exact.numbers import parse_level
 from userdp.means.methods import METHODS, NEED_A_PROMISE
@@ -36,6 +36,8 @@ from userdp.report import Comparison, Prediction
 
 FULL_RANGE = ("gaussian", "laplace")
 """The methods that do not think of users: full noise for the whole range."""
+SEEN = 1 / 16
+"""Of less noise, in units of where records are, nothing is cut off that could be seen."""
 PROMISES = {"none": "nothing", "at most": "user_std", "independent": "homogeneous=True"}
 
 
@@ -81,14 +83,29 @@ def noise_of(method: str, problem: MeanProblem) -> float:
     return plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * plan.accuracy().noise()
 
 
+class MeanErrors(NamedTuple):
+    """Root mean squares of the L2 error of a method."""
+
+    noise: float
+    """What is left of the noise about the middle of where records are."""
+    worst: float
+    """With the most that clipping and rounding can move: against the mean of the users at hand."""
+    rounding: float
+    """The most that rounding moves a vector."""
+
+
 @lru_cache(maxsize=4096)
-def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
-    """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
+def errors_of(method: str, problem: MeanProblem) -> MeanErrors:
+    """The errors of a method, from the plan by which it runs."""
     accuracy = plan_of(method, problem).accuracy()
     noise, worst = noise_of(method, problem), accuracy.worst(problem.dimension)
+    rounding = math.sqrt(problem.dimension) * accuracy.rounding
     if worst < math.inf:
-        worst = min(worst, farthest(problem, accuracy.bias is None))
-    return projected(noise, problem), worst
+        # Noise has mean 0, given all that is rounded and clipped.
+        alone = math.sqrt(problem.dimension) * accuracy.noise()
+        moved = math.sqrt(max(worst**2 - alone**2, 0.0)) + rounding
+        worst = min(math.hypot(alone, moved), farthest(problem, accuracy.bias is None) + rounding)
+    return MeanErrors(projected(noise, problem), worst, rounding)
 
 
 def farthest(problem: MeanProblem, symmetric: bool) -> float:
@@ -102,7 +119,7 @@ def farthest(problem: MeanProblem, symmetric: bool) -> float:
 
 def projected(noise: float, problem: MeanProblem) -> float:
     """What is left of noise of that root mean square by projecting to where records are, about the middle of it."""
-    if noise <= problem.ball / 16:  # nothing is cut off that could be seen
+    if noise <= problem.ball * SEEN:
         return noise
     d = problem.dimension
     # Of each column for a box, and of the length for a ball, as if the noise were Gaussian.
@@ -147,15 +164,16 @@ def per_record(problem: MeanProblem, m: int, *, group: bool) -> MeanProblem:
     return replace(records, epsilon=level / m, delta=part)
 
 
-def full_range(problem: MeanProblem, *, worst: bool = False) -> float:
-    """The least noise of the methods that do not think of users, as projected, or the largest error of a release."""
+def full_range(problem: MeanProblem) -> float:
+    """The least noise of the methods that do not think of users, as projected."""
+    return min(errors_of(method, problem).noise for method in FULL_RANGE if problem.delta or method == "laplace")
+
+
+def full_range_worst(problem: MeanProblem) -> MeanErrors:
+    """The errors of the one of them whose largest error is least."""
     # What is left of noise about the middle is no bound: at the border of where records are it may be more.
-    return min(errors_of(method, problem)[worst] for method in FULL_RANGE if problem.delta or method == "laplace")
-
-
-def full_noise(problem: MeanProblem) -> float:
-    """The least noise of these, before a release is projected to where records are."""
-    return min(noise_of(method, problem) for method in FULL_RANGE if problem.delta or method == "laplace")
+    known = (errors_of(method, problem) for method in FULL_RANGE if problem.delta or method == "laplace")
+    return min(known, key=lambda errors: errors.worst)
 
 
 def sampling(problem: Problem) -> float:
@@ -216,7 +234,7 @@ def _reference_users(problem: Problem, m: int, noise: Callable[[int], float]) ->
 
 def _noise(method: str, problem: Problem, n: int) -> float:
     asked = asked_of(method, mean_problem(problem, n), problem.m)
-    return errors_of(method, asked)[0]
+    return errors_of(method, asked).noise
 
 
 def _terms(method: str, problem: Problem) -> dict[str, float]:
@@ -279,18 +297,19 @@ def _users(error: Errors, problem: Problem) -> int:
     return least_users(partial(error, problem), problem.alpha, max(2, without_privacy(problem)))
 
 
-def _with_sampling(worst: float, problem: Problem, n_users: int) -> float:
-    return math.hypot(worst, sampling(problem) / math.sqrt(n_users))
+def _with_sampling(errors: MeanErrors, problem: Problem, n_users: int) -> float:
+    """Against the mean that users are drawn from; users' rounded means spread a little more than their means."""
+    return math.hypot(errors.worst, (sampling(problem) + errors.rounding) / math.sqrt(n_users))
 
 
 def _by_method(method: str, problem: Problem, n_users: int) -> float:
     asked = asked_of(method, mean_problem(problem, n_users), problem.m)
-    return _with_sampling(errors_of(method, asked)[1], problem, n_users)
+    return _with_sampling(errors_of(method, asked), problem, n_users)
 
 
 def _grouped(problem: Problem, n_users: int) -> float:
     records = per_record(mean_problem(problem, n_users), problem.m, group=True)
-    return _with_sampling(full_range(records, worst=True), problem, n_users)
+    return _with_sampling(full_range_worst(records), problem, n_users)
 
 
 def _one_record(problem: Problem, n_users: int) -> float:
@@ -303,7 +322,7 @@ def _of_one_record(problem: Problem) -> Problem:
 
 
 def _clipped(problem: Problem, n_users: int) -> float:
-    return _with_sampling(full_range(mean_problem(problem, n_users), worst=True), problem, n_users)
+    return _with_sampling(full_range_worst(mean_problem(problem, n_users)), problem, n_users)
 
 
 def _needs(method: str, problem: Problem) -> str:
@@ -329,9 +348,14 @@ def _check(problem: Problem) -> None:
 
 GROUP = "group privacy"
 RECORDS = "records only"
-KINDS_OF_ERRORS = "noise exact, worst error proved"
 KINDS_WHERE_TESTED = "noise exact where its tests pass as is hinted, worst error proved"
 REASON = "what WinsorizedMean takes by itself for what is promised"
+
+
+def kinds_of_errors(noise: float, problem: MeanProblem) -> str:
+    """What the errors of a row are: of little noise nothing is cut off."""
+    exact = noise <= problem.ball * SEEN
+    return f"noise {'exact' if exact else 'approximated, as if normal'}, worst error proved"
 
 
 def compare_means(asked: ErrorsAsked) -> Comparison:
@@ -350,22 +374,26 @@ def compare_means(asked: ErrorsAsked) -> Comparison:
             continue
         taken = asked_of(method, problem, m)
         try:
-            noise, worst = noise_of(method, taken), errors_of(method, taken)[1]
+            noise, worst, _ = errors_of(method, taken)
         except NotPlanned:  # it needs a positive delta, or cannot be certified at this one
             continue
-        notes = [KINDS_OF_ERRORS if method != "tested" else KINDS_WHERE_TESTED]
+        notes = [KINDS_WHERE_TESTED if method == "tested" else kinds_of_errors(noise, taken)]
         notes += ["too few users for it"] * bool(plan_of(method, taken).warnings())
         needs = PROMISES[taken.promise]
         rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
-    note = f"{KINDS_OF_ERRORS}; one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
     try:
         records = per_record(problem, m, group=True)
-        rows.append(Prediction(GROUP, "user", full_noise(records), full_range(records, worst=True), note=note))
+        noise = full_range(records)
+        note = f"{kinds_of_errors(noise, records)}; one record at epsilon / {m}" + " and less delta" * bool(
+            problem.delta
+        )
+        rows.append(Prediction(GROUP, "user", noise, full_range_worst(records).worst, note=note))
     except NotPlanned as reason:
         rows.append(Prediction(GROUP, "user", None, None, note=f"not planned: {reason}"))
     records = per_record(problem, m, group=False)
-    note = f"{KINDS_OF_ERRORS}; no guarantee for users"
-    rows.append(Prediction(RECORDS, "record", full_noise(records), full_range(records, worst=True), note=note))
+    noise = full_range(records)
+    note = f"{kinds_of_errors(noise, records)}; no guarantee for users"
+    rows.append(Prediction(RECORDS, "record", noise, full_range_worst(records).worst, note=note))
     sizes = {
         "n_users": problem.n_users,
         "m": m,

@@ -61,8 +61,13 @@ def _failure(problem: Problem) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _by_weights(mechanism: Any, problem: Problem) -> int:
-    selection = PurePrivateMode(epsilon=problem.epsilon, n_items=problem["n_items"], mechanism=mechanism)
-    return _needed(problem, lambda: selection.users_needed(agreement=agreement(problem), beta=_failure(problem)))
+    failure = _failure(problem)
+
+    def find() -> int:
+        selection = PurePrivateMode(epsilon=problem.epsilon, n_items=problem["n_items"], mechanism=mechanism)
+        return selection.users_needed(agreement=agreement(problem), beta=failure)
+
+    return _needed(problem, find)
 
 
 @lru_cache(maxsize=1024)
