@@ -36,7 +36,7 @@ def test_means_are_predicted_by_the_plans_that_run() -> None:
     assert table["practical"].worst_error is None
     proved = [row for row in table.rows if row.method in found and row.worst_error is not None]
     # The estimator takes it by what rounding does not count in.
-    assert (table[table.best].worst_error or 0) <= 1.01 * min(row.worst_error or 0 for row in proved)
+    assert (table[table.best].worst_error or 0) <= 1.02 * min(row.worst_error or 0 for row in proved)
     assert WinsorizedMean(m=4, **given).fit(rows, groups=people).method_ == table.best
 
 
