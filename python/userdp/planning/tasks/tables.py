@@ -364,7 +364,7 @@ SUM = Task(
             runs,
             needs=_whole_needs if baseline == "group privacy" else _clipped_needs,
             kept=(lambda problem: not _is_cut(problem)) if baseline == "group privacy" else (lambda problem: True),
-            theorem=EXACT,
+            theorem=f"{EXACT}, where the grid of values is too fine to matter",
             exact=True,
             proved=proved,
             baseline=baseline,
