@@ -15,7 +15,6 @@ from userdp.display import Fact, Section, Shown
 from userdp.exact.numbers import (
     Delta,
     Epsilon,
-    PrivacyLevel,
     check_count,
     open_unit_interval,
     parse_delta,
@@ -27,9 +26,8 @@ from userdp.exceptions import BudgetError
 from userdp.planning.fano import Level
 from userdp.planning.hard_tasks import Term, packed
 from userdp.planning.packings import Packing
-from userdp.planning.problem import REQUIRED, Parameter, Problem, Task, counts_from
+from userdp.planning.problem import LARGEST, REQUIRED, Asked, AskedError, Bound, Parameter, Problem, Task, counts_from
 
-LARGEST = 1e100
 LEAST_ALPHA = 1e-9
 """Packings of smaller accuracies would be closer than floats can tell."""
 MOST_ROWS = 2**53
@@ -67,82 +65,19 @@ RADIUS = Parameter("radius", "of the ball of parameters", size, Fraction(1))
 LIPSCHITZ = Parameter("lipschitz", "the largest L2 norm of a gradient", size, Fraction(1))
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Users that are asked for, for an accuracy."""
-
-    alpha: float
-    """0 for tasks without one."""
-    beta: float | None
-    """None for an expected error."""
-    m: int
-    epsilon: Epsilon
-    delta: Delta
-    level: Level
-    values: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        """The value of a parameter of the bound."""
-        return self.values[name]
-
-    @property
-    def failure(self) -> float:
-        """Beta, where there is one."""
-        assert self.beta is not None
-        return self.beta
-
-
-@dataclass(frozen=True)
-class AskedError:
-    """An error that is asked for, with so many users."""
-
-    n: int
-    m: int
-    level: PrivacyLevel
-    delta: Fraction
-    values: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        """The value of a parameter of the bound."""
-        return self.values[name]
-
-    @property
-    def rate(self) -> float:
-        """Epsilon: of a larger one bounds are lower, and floats are as small as this."""
-        return max(float(self.level), 1 / LARGEST)
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What no algorithm can beat, of a task."""
-
-    holds_for: str = ""
-    """Which algorithms the number of users is about, and which distributions it is over."""
-    terms: Callable[[Asked], dict[str, Term]] | None = None
-    """Numbers of users; None where there are errors only."""
-    parameters: tuple[Parameter, ...] = ()
-    mean: bool = False
-    """Whether an expected error can be asked for."""
-    share: bool = True
-    """Whether accuracies are probabilities or shares, below 1."""
-    has_alpha: bool = True
-    error: Callable[[AskedError], tuple[str, dict[str, float]]] | None = None
-    """What is at least so large with n users, and its terms."""
-    error_parameters: tuple[Parameter, ...] = ()
-
-    def accuracy(self, alpha: Any, task: str) -> float:
-        """Alpha, read."""
-        if not self.has_alpha:
-            if alpha is not None:
-                raise TypeError(f"alpha is not of task={task!r}, where answers are right or wrong: beta says how often")
-            return 0.0
-        exact = parse_positive(alpha, "alpha")
-        if self.share and exact >= 1:
-            raise ValueError(f"alpha must be below 1 for task={task!r}, where it is a share; got {short_repr(alpha)}")
-        value = real(alpha, "alpha")
-        if value < LEAST_ALPHA:
-            raise ValueError(f"alpha must be at least {LEAST_ALPHA}; got {short_repr(alpha)}")
-        return value
+def _accuracy(bound: Bound, alpha: Any, task: str) -> float:
+    """Alpha, read."""
+    if not bound.has_alpha:
+        if alpha is not None:
+            raise TypeError(f"alpha is not of task={task!r}, where answers are right or wrong: beta says how often")
+        return 0.0
+    exact = parse_positive(alpha, "alpha")
+    if bound.share and exact >= 1:
+        raise ValueError(f"alpha must be below 1 for task={task!r}, where it is a share; got {short_repr(alpha)}")
+    value = real(alpha, "alpha")
+    if value < LEAST_ALPHA:
+        raise ValueError(f"alpha must be at least {LEAST_ALPHA}; got {short_repr(alpha)}")
+    return value
 
 
 def by_packings(packings: Callable[[Asked], Iterable[Packing]]) -> Callable[[Asked], dict[str, Term]]:
@@ -258,7 +193,7 @@ def users_at_least(
 ) -> LowerBound:
     """The number of users for an accuracy."""
     assert bound.terms is not None
-    accuracy = bound.accuracy(alpha, task)
+    accuracy = _accuracy(bound, alpha, task)
     failure = None if beta is None else open_unit_interval(beta, "beta")
     if failure is None and not bound.mean:
         raise TypeError(f"beta is needed for task={task!r}: how often the answer may be worse")

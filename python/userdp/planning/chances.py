@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exceptions import BudgetError
+from userdp.learners.tolerance import LEFT_OVER, T_SHARE
 from userdp.mechanisms import ApproximatePrivateMode
 from userdp.mechanisms.mode import binomial_window
 from userdp.planning.problem import BASELINES, MOST_USERS, Method, NotPlanned, NotSimulated, Problem, Terms
@@ -46,8 +47,7 @@ def misses(
             logarithms = logarithms + log_sizes
             logarithms -= logarithms.max(axis=-1, keepdims=True)
         weights = np.exp(logarithms)
-        chance: Floats = (weights * bad).sum(axis=-1) / weights.sum(axis=-1)
-        return chance
+        return (weights * bad).sum(axis=-1) / weights.sum(axis=-1)
     # Permute-and-flip takes one of the successes, each equally likely: an integral over u in [0, 1] of polynomials of a
     # degree below the number of candidates, which Gauss's rule has without error.
     heads, total = np.exp(logarithms), np.zeros(gaps.shape[:-1])
@@ -68,18 +68,15 @@ def _rule(n: int) -> tuple[list[float], list[float]]:
 def _log_binomials(n: int) -> Floats:
     steps = np.log(np.arange(1, n + 1))
     logarithms = np.concatenate([[0.0], np.cumsum(steps)])
-    found: Floats = logarithms[-1] - logarithms - logarithms[::-1]
-    return found
+    return logarithms[-1] - logarithms - logarithms[::-1]
 
 
 def binomial(n: int, p: float) -> Floats:
     """The probabilities of 0, ..., n successes."""
     k = np.arange(n + 1)
     if p in (0.0, 1.0):
-        certain: Floats = (k == n * p).astype(np.float64)
-        return certain
-    found: Floats = np.exp(_log_binomials(n) + k * math.log(p) + (n - k) * math.log1p(-p))
-    return found
+        return (k == n * p).astype(np.float64)
+    return np.exp(_log_binomials(n) + k * math.log(p) + (n - k) * math.log1p(-p))
 
 
 def users_for(failure: Callable[[int], float], beta: float, largest: int = MOST_USERS) -> float:
@@ -100,6 +97,19 @@ def users_for(failure: Callable[[int], float], beta: float, largest: int = MOST_
     if below <= 0 or above <= below:
         return float(high)
     return low + (high - low) * math.log(above / beta) / math.log(above / below)
+
+
+def least_enough(enough: Callable[[int], bool], start: int = 1, share: int = 0) -> int:
+    """The least number of users that is enough, by doubling and halving; or one that is larger by 1 / share at most."""
+    low, high = 1, start
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > MOST_USERS:
+            raise NotPlanned(f"more than {MOST_USERS} users would be needed; raise alpha or epsilon")
+    while high - low > max(1, high // share if share else 1):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def draws_for(candidates: int) -> int:
@@ -201,6 +211,29 @@ def rate_row(task: str, row: str | None = None, **given: Callable[[Problem], Any
     return terms
 
 
+def draw_of_score(least: Floats, n_users: float, rate: float) -> Floats:
+    """Probabilities of the candidates for t, the first axis, in the method "score"."""
+    target = math.floor(n_users * LEFT_OVER)
+    before = np.concatenate([np.full((1, *least.shape[1:]), n_users), least[:-1]])
+    crossing = np.maximum(np.maximum(target - before, least - target), 0)
+    chances = np.exp(-float(T_SHARE) * rate / 2 * (crossing - crossing.min(axis=0)))
+    return chances / chances.sum(axis=0)
+
+
+def miss_of_score(
+    scores: Floats, n_users: float, rate: float, bad: Bits, *, log_sizes: Floats, flips: bool = False
+) -> Floats:
+    """The probability of a bad candidate by the method "score", for scores of shape (ts, ..., candidates).
+
+    t is drawn first, for m >= 4, and then a candidate.
+    """
+    if len(scores) == 1:
+        return misses(scores[0], rate / 2, bad, log_sizes=log_sizes, flips=flips)
+    chances = draw_of_score(scores.min(axis=-1), n_users, rate)
+    last = (1 - float(T_SHARE)) * rate / 2
+    return (chances * misses(scores, last, bad, log_sizes=log_sizes, flips=flips)).sum(axis=0)
+
+
 # --- selections on a line, as `userdp.distributions` makes them: by their law, as if sums were normal
 
 LINE_DRAWS, LINE_SEED = 400, 17
@@ -248,8 +281,7 @@ class Line:
 
     def totals(self, n: int, normal: Floats) -> Floats:
         """For n users, as if the errors of sampling were normal and had one sign at all thresholds."""
-        found: Floats = n * self.means + math.sqrt(n) * normal[:, None] * self.spreads
-        return found
+        return n * self.means + math.sqrt(n) * normal[:, None] * self.spreads
 
     def median_cell(self, n: int, epsilon: float, normal: Floats, uniform: Floats) -> Floats:
         """The cell between two thresholds, or beyond one end, where the total changes its sign."""
@@ -268,8 +300,7 @@ class Line:
     def _drawn(self, scores: Floats, epsilon: float, uniform: Floats) -> Floats:
         weights = np.exp(-epsilon / (2 * self.sensitivity) * (scores - scores.min(axis=1, keepdims=True)))
         upto = np.cumsum(weights, axis=1)
-        found: Floats = (upto < uniform[:, None] * upto[:, -1:]).sum(axis=1).astype(np.float64)
-        return found
+        return (upto < uniform[:, None] * upto[:, -1:]).sum(axis=1).astype(np.float64)
 
 
 @lru_cache(maxsize=8)
@@ -284,8 +315,7 @@ def nearest_distributions(shares: Floats) -> Floats:
     falling = np.sort(shares, axis=1)[:, ::-1]
     excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, shares.shape[1] + 1)
     last = (falling > excess).sum(axis=1) - 1
-    found: Floats = np.maximum(shares - excess[np.arange(len(shares)), last][:, None], 0)
-    return found
+    return np.maximum(shares - excess[np.arange(len(shares)), last][:, None], 0)
 
 
 GRID = np.linspace(-12, 12, 481)
@@ -295,8 +325,7 @@ def distance_of_normals(shifts: Floats, ratios: Floats) -> Floats:
     """Total variation from the standard normal distribution, by the trapezoid rule."""
     others = np.exp(-(((GRID - shifts[:, None]) / ratios[:, None]) ** 2) / 2) / ratios[:, None]
     apart = np.abs(np.exp(-(GRID**2) / 2) - others).sum(axis=1) * ((GRID[1] - GRID[0]) / math.sqrt(8 * math.pi))
-    found: Floats = np.minimum(apart, 1.0)
-    return found
+    return np.minimum(apart, 1.0)
 
 
 # --- the selection of an item, when all who do not have the common one share another
@@ -360,8 +389,7 @@ def _differences(r: float, p: float) -> Floats:
     steps = np.log(p) + np.log((z[1:] - 1 + r) / z[1:])
     masses = np.exp(r * math.log1p(-p) + np.concatenate([[0.0], np.cumsum(steps)]))
     found = np.convolve(masses, masses[::-1])[size - 1 :]
-    at_least: Floats = np.cumsum(found[::-1])[::-1]
-    return at_least
+    return np.cumsum(found[::-1])[::-1]
 
 
 def users_of_shuffling(problem: Problem) -> float:

@@ -77,8 +77,7 @@ class ReferenceUsers:
         weights = -1 / (1 + np.exp(np.clip(self.X @ theta, -700, 700)))
         means = (weights[:, None, :] @ self.X)[:, 0] / self.X.shape[1]
         common = means.mean(axis=0)
-        found: Floats = common + self.pull * (means - common)
-        return found
+        return common + self.pull * (means - common)
 
     def at(self, theta: Floats) -> Gradients:
         """As of rows that a descent reads."""
@@ -99,8 +98,7 @@ class Gradients:
         """In steps of the grid, the mean over users."""
         away = self.vectors - center
         lengths = np.linalg.norm(away, axis=1, keepdims=True)
-        found: Floats = (away * np.minimum(1, radius / np.maximum(lengths, 1e-300))).mean(axis=0) / grid
-        return found
+        return (away * np.minimum(1, radius / np.maximum(lengths, 1e-300))).mean(axis=0) / grid
 
 
 def reached(descent: PrivateDescent, users: ReferenceUsers, rng: np.random.Generator) -> Floats:

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from userdp.exact.numbers import Delta, Epsilon, check_count, parse_delta, parse_positive, short_repr, within_floats
-from userdp.planning.bounds import Bound, Known, LowerBound, error_at_least, known_for, users_at_least
-from userdp.planning.problem import Parameter, Problem
+from userdp.planning.bounds import Known, LowerBound, error_at_least, known_for, users_at_least
+from userdp.planning.problem import Bound, Parameter, Problem
 from userdp.planning.tasks import ALL_TASKS
 
 

@@ -16,6 +16,7 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    PrivacyLevel,
     check_count,
     open_unit_interval,
     parse_delta,
@@ -26,7 +27,8 @@ from userdp.exact.numbers import (
 )
 
 if TYPE_CHECKING:
-    from userdp.planning.bounds import Bound
+    from userdp.planning.fano import Level
+    from userdp.planning.hard_tasks import Term
     from userdp.report import Comparison
 
 MOST_USERS = 2**32
@@ -200,6 +202,79 @@ class Method:
 
 
 BASELINES = ("one record per person", "group privacy", "per-user clipping")
+
+
+# --- what no algorithm can beat
+
+LARGEST = 1e100
+"""Of sizes in bounds."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Users that are asked for, for an accuracy."""
+
+    alpha: float
+    """0 for tasks without one."""
+    beta: float | None
+    """None for an expected error."""
+    m: int
+    epsilon: Epsilon
+    delta: Delta
+    level: Level
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a parameter of the bound."""
+        return self.values[name]
+
+    @property
+    def failure(self) -> float:
+        """Beta, where there is one."""
+        assert self.beta is not None
+        return self.beta
+
+
+@dataclass(frozen=True)
+class AskedError:
+    """An error that is asked for, with so many users."""
+
+    n: int
+    m: int
+    level: PrivacyLevel
+    delta: Fraction
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a parameter of the bound."""
+        return self.values[name]
+
+    @property
+    def rate(self) -> float:
+        """Epsilon: of a larger one bounds are lower, and floats are as small as this."""
+        return max(float(self.level), 1 / LARGEST)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What no algorithm can beat, of a task."""
+
+    holds_for: str = ""
+    """Which algorithms the number of users is about, and which distributions it is over."""
+    terms: Callable[[Asked], dict[str, Term]] | None = None
+    """Numbers of users; None where there are errors only."""
+    parameters: tuple[Parameter, ...] = ()
+    mean: bool = False
+    """Whether an expected error can be asked for."""
+    share: bool = True
+    """Whether accuracies are probabilities or shares, below 1."""
+    has_alpha: bool = True
+    error: Callable[[AskedError], tuple[str, dict[str, float]]] | None = None
+    """What is at least so large with n users, and its terms."""
+    error_parameters: tuple[Parameter, ...] = ()
+
+
+# --- tasks
 
 
 @dataclass(frozen=True)

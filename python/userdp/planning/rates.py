@@ -155,10 +155,11 @@ def _value(node: ast.expr, values: Values) -> float:
 
 def _logarithm(node: ast.expr, values: Values) -> float:
     """Of a product or a ratio by its parts, which may be beyond all floats together."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return _logarithm(node.left, values) + _logarithm(node.right, values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        return _logarithm(node.left, values) - _logarithm(node.right, values)
+    match node:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _logarithm(left, values) + _logarithm(right, values)
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            return _logarithm(left, values) - _logarithm(right, values)
     return math.log(_value(node, values))
 
 
@@ -324,8 +325,7 @@ class Rate:
 
 def _written() -> list[Mapping[str, Any]]:
     text = files("userdp.planning").joinpath("rates.json").read_text(encoding="utf-8")
-    rows: list[Mapping[str, Any]] = json.loads(text)
-    return rows
+    return json.loads(text)
 
 
 RATES: tuple[Rate, ...] = tuple(Rate.of(**row) for row in _written())

@@ -13,11 +13,14 @@ from typing import Any
 
 from userdp.exact.numbers import LogRatio, parse_level
 from userdp.planning import packings
-from userdp.planning.bounds import DIMENSION, LIPSCHITZ, RADIUS, Asked, AskedError, Bound, named_count, size
+from userdp.planning.bounds import DIMENSION, LIPSCHITZ, RADIUS, named_count, size
 from userdp.planning.hard_tasks import Term as BoundTerm
 from userdp.planning.hard_tasks import expected, few_users, linear_loss_errors, packed
 from userdp.planning.problem import (
     MOST_USERS,
+    Asked,
+    AskedError,
+    Bound,
     Method,
     NotPlanned,
     Parameter,

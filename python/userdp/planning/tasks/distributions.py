@@ -15,7 +15,7 @@ import numpy.typing as npt
 from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
 from userdp.planning import packings
-from userdp.planning.bounds import DIMENSION, MOST_COLUMNS, Asked, Bound, by_packings, named_count, real
+from userdp.planning.bounds import DIMENSION, MOST_COLUMNS, by_packings, named_count, real
 from userdp.planning.chances import (
     MOST_CANDIDATES,
     MOST_CELLS,
@@ -36,6 +36,8 @@ from userdp.planning.chances import (
 )
 from userdp.planning.problem import (
     BASELINES,
+    Asked,
+    Bound,
     Method,
     NotPlanned,
     NotSimulated,
@@ -86,8 +88,7 @@ def users_of_noise(
 def distance_of_shares(shares: Floats) -> Floats:
     """Total variation, for errors of shares by symbol."""
     # What all symbols have too much of is taken off again, as shares sum to 1.
-    found: Floats = np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1) / 2
-    return found
+    return np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1) / 2
 
 
 def distance_of_means(means: Floats) -> Floats:
@@ -162,8 +163,7 @@ def _members(size: int, unit: int) -> npt.NDArray[np.int64]:
     if size == 2:
         return np.column_stack([first, unit - first])
     grid = np.stack(np.meshgrid(first, first, indexing="ij"), axis=-1).reshape(-1, 2)
-    found: npt.NDArray[np.int64] = np.column_stack([grid, unit - grid.sum(axis=1)])[grid.sum(axis=1) <= unit]
-    return found
+    return np.column_stack([grid, unit - grid.sum(axis=1)])[grid.sum(axis=1) <= unit]
 
 
 def _users_by_cover(in_rounds: bool, problem: Problem) -> float:
@@ -240,8 +240,7 @@ class Location:
     def errors(self, n: int, epsilon: float, normal: Floats, uniform: Floats) -> Floats:
         """How far off the mean is, in standard deviations."""
         cells = self.line.median_cell(n, epsilon * self.share, normal, uniform)
-        found: Floats = self.points[cells.astype(np.int64)]
-        return found
+        return self.points[cells.astype(np.int64)]
 
 
 def _users_of_location(problem: Problem) -> float:

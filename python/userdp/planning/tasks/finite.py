@@ -10,11 +10,22 @@ from typing import Any
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import nonzero_level, parse_delta, short_repr
 from userdp.item_to_user import plan_user_level, trivial_users
-from userdp.planning.bounds import Asked, AskedError, Bound, anything, named_count
+from userdp.planning.bounds import anything, named_count
 from userdp.planning.fano import MOST_USERS as MOST_BOUNDED
 from userdp.planning.fano import fano_users, users_from_item_level
 from userdp.planning.hard_tasks import FANO, Term, few_users, larger
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, counts_from
+from userdp.planning.problem import (
+    MOST_USERS,
+    Asked,
+    AskedError,
+    Bound,
+    Method,
+    NotPlanned,
+    Parameter,
+    Problem,
+    Task,
+    counts_from,
+)
 
 
 def _item_epsilon(value: Any, name: str) -> Any:

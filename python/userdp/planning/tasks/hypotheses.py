@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from userdp.planning import packings
-from userdp.planning.bounds import Bound, by_packings, named_count
+from userdp.planning.bounds import by_packings, named_count
 from userdp.planning.chances import FLIPPED, of_records, rate_row, rounded_up
-from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, counts_from
+from userdp.planning.problem import Bound, Method, NotPlanned, Parameter, Problem, Task, counts_from
 
 
 def _proved(problem: Problem) -> int:

@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 from userdp.exact.numbers import parse_level
 from userdp.means.methods import METHODS, NEED_A_PROMISE
 from userdp.means.problem import MeanMethod, MeanProblem
-from userdp.planning.bounds import DIMENSION, MAX_NORM, Asked, AskedError, Bound, Known, known_for, known_of
+from userdp.planning.bounds import DIMENSION, MAX_NORM, Known, known_for, known_of
 from userdp.planning.fano import MARGIN
 from userdp.planning.hard_tasks import Term, few_users, mean_terms
 from userdp.planning.problem import (
     MOST_USERS,
+    Asked,
+    AskedError,
+    Bound,
     ErrorsAsked,
     Method,
     NotPlanned,

@@ -13,16 +13,17 @@ import numpy as np
 from userdp.dimensions import users_implied
 from userdp.exact.numbers import check_count, parse_exact, short_repr
 from userdp.exceptions import BudgetError
-from userdp.learners.tolerance import LEFT_OVER, T_SHARE, candidates_for_t
+from userdp.learners.tolerance import candidates_for_t
 from userdp.mechanisms import ApproximatePrivateMode
 from userdp.mechanisms.mode import binomial_window
 from userdp.planning import packings
-from userdp.planning.bounds import MOST_COLUMNS, Asked, AskedError, Bound, named_count, size
+from userdp.planning.bounds import MOST_COLUMNS, named_count, size
 from userdp.planning.chances import (
     FLIPPED,
     Floats,
     binomial,
     draws_for,
+    miss_of_score,
     misses,
     of_one_record,
     of_records,
@@ -44,7 +45,19 @@ from userdp.planning.hard_tasks import (
     packed,
 )
 from userdp.planning.least_error import proved_surrogate
-from userdp.planning.problem import Method, NotPlanned, NotSimulated, Parameter, Problem, Task, between, counts_from
+from userdp.planning.problem import (
+    Asked,
+    AskedError,
+    Bound,
+    Method,
+    NotPlanned,
+    NotSimulated,
+    Parameter,
+    Problem,
+    Task,
+    between,
+    counts_from,
+)
 
 FARTHER = 2
 """Hypotheses of the reference data are worse than the best one by so many times alpha."""
@@ -190,8 +203,7 @@ def users_of_correlated(problem: Problem) -> float:
 
 def changes(y: int, m: int, p: float) -> Floats:
     """The probabilities of Bin(m - y, p) - Bin(y, p), from -y to m - y."""
-    found: Floats = np.convolve(binomial(y, p)[::-1], binomial(m - y, p))
-    return found
+    return np.convolve(binomial(y, p)[::-1], binomial(m - y, p))
 
 
 @lru_cache(maxsize=32)
@@ -220,29 +232,7 @@ def _histograms(n: int, chances: Floats, normal: Floats) -> Floats:
     """Users by Y: normal approximations of multinomial numbers."""
     roots = np.sqrt(chances)
     centered = normal * roots - (normal @ roots)[:, None] * chances
-    found: Floats = np.maximum(n * chances + math.sqrt(n) * centered, 0)
-    return found
-
-
-def draw_of_score(least: Floats, n_users: float, rate: float) -> Floats:
-    """Probabilities of the candidates for t, the first axis, in the method "score"."""
-    target = math.floor(n_users * LEFT_OVER)
-    before = np.concatenate([np.full((1, *least.shape[1:]), n_users), least[:-1]])
-    crossing = np.maximum(np.maximum(target - before, least - target), 0)
-    chances = np.exp(-float(T_SHARE) * rate / 2 * (crossing - crossing.min(axis=0)))
-    found: Floats = chances / chances.sum(axis=0)
-    return found
-
-
-def miss_of_score(scores: Floats, n_users: float, rate: float, *, log_sizes: Floats, flips: bool) -> Floats:
-    """The probability of a hypothesis that is not the first, for scores of shape (ts, ..., hypotheses)."""
-    bad = np.arange(scores.shape[-1]) > 0
-    if len(scores) == 1:
-        return misses(scores[0], rate / 2, bad, log_sizes=log_sizes, flips=flips)
-    chances = draw_of_score(scores.min(axis=-1), n_users, rate)
-    last = (1 - float(T_SHARE)) * rate / 2
-    found: Floats = (chances * misses(scores, last, bad, log_sizes=log_sizes, flips=flips)).sum(axis=0)
-    return found
+    return np.maximum(n * chances + math.sqrt(n) * centered, 0)
 
 
 def _sizes(candidates: int) -> Floats:
@@ -273,8 +263,9 @@ def users_of_score(problem: Problem) -> float:
             scores[place, :, 0] = users @ best[place]
             spread = np.sqrt(users @ (fail * (1 - fail)))
             scores[place, :, 1:] = (users @ fail)[:, None] + spread[:, None] * independent
-        flips = size <= FLIPPED
-        found = miss_of_score(np.clip(scores, 0, n), n, problem.rate, log_sizes=sizes, flips=flips)
+        bad, flips = np.arange(len(sizes)) > 0, size <= FLIPPED
+        clipped: Floats = np.clip(scores, 0, n)
+        found = miss_of_score(clipped, n, problem.rate, bad, log_sizes=sizes, flips=flips)
         return float(found.mean())
 
     return users_for(failure, problem.beta)

@@ -10,9 +10,9 @@ import numpy as np
 
 from userdp.exact.numbers import open_unit_interval
 from userdp.planning import packings
-from userdp.planning.bounds import Bound, by_packings, named_count
+from userdp.planning.bounds import by_packings, named_count
 from userdp.planning.chances import Floats, of_one_record, of_records, rounded_up, term, users_for
-from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, choice, counts_from
+from userdp.planning.problem import Bound, Method, NotPlanned, Parameter, Problem, Task, choice, counts_from
 from userdp.tables import quantile
 from userdp.tables.quantiles import FARTHEST, WEIGHT, levels_of, sensitivity_of, unit_of
 

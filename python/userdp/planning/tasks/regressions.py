@@ -10,8 +10,10 @@ from statistics import NormalDist
 
 from userdp.means.gaussian_account import gaussian_account
 from userdp.planning import packings
-from userdp.planning.bounds import DIMENSION, MAX_NORM, RADIUS, Asked, Bound, Known, by_packings, known_for, size
+from userdp.planning.bounds import DIMENSION, MAX_NORM, RADIUS, Known, by_packings, known_for, size
 from userdp.planning.problem import (
+    Asked,
+    Bound,
     ErrorsAsked,
     Method,
     NotPlanned,

@@ -9,13 +9,13 @@ from functools import lru_cache, partial
 from typing import Any
 
 from userdp.exact.numbers import open_unit_fraction, parse_delta, short_repr
-from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
 from userdp.planning import packings
-from userdp.planning.bounds import Asked, Bound, known_for, named_count
+from userdp.planning.bounds import known_for, named_count
 from userdp.planning.chances import (
     agreement,
     bits_of,
+    least_enough,
     term,
     users_of_bits,
     users_of_reports,
@@ -23,7 +23,19 @@ from userdp.planning.chances import (
     users_of_threshold,
 )
 from userdp.planning.hard_tasks import Term, larger, packed, two_items_users
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, Terms, counts_from, flag
+from userdp.planning.problem import (
+    MOST_USERS,
+    Asked,
+    Bound,
+    Method,
+    NotPlanned,
+    Parameter,
+    Problem,
+    Task,
+    Terms,
+    counts_from,
+    flag,
+)
 from userdp.planning.rates import rate
 from userdp.planning.selections import selection_users
 from userdp.protocols import local, shuffle
@@ -143,19 +155,7 @@ def _by_shuffling(problem: Problem) -> int:
         most = math.floor((n + protocol.error_bound(half)) / 2)
         return _lower_tail(n, float(agreement(problem)), most) <= float(half)
 
-    def find() -> int:
-        high = 2
-        while not enough(high):
-            high *= 2
-            if high > MOST_USERS:
-                raise BudgetError(f"more than {MOST_USERS} users would be needed")
-        low = high // 2
-        while high - low > max(1, high // 1000):
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
-
-    return _needed(problem, find)
+    return _needed(problem, lambda: least_enough(enough, 2, 1000))
 
 
 def _lower_tail(n: int, p: float, most: int) -> float:

@@ -13,12 +13,15 @@ from functools import partial
 from typing import Any
 
 from userdp.exact.numbers import LogRatio, Neighbors, parse_level
-from userdp.planning.bounds import LEAST_ALPHA, Asked, Bound, Known, known_of, named_count
+from userdp.planning.bounds import LEAST_ALPHA, Known, known_of, named_count
+from userdp.planning.chances import least_enough
 from userdp.planning.fano import MARGIN
 from userdp.planning.groups import LISTED, compare_groups, most_groups, of_listed, of_unlisted
 from userdp.planning.hard_tasks import Term, group_terms
 from userdp.planning.problem import (
     MOST_USERS,
+    Asked,
+    Bound,
     Method,
     NotPlanned,
     Parameter,
@@ -120,16 +123,7 @@ def _unlisted(problem: Problem) -> int:
         return math.hypot(noise, math.sqrt(hidden) * users) <= problem.alpha * n
 
     # From where groups of the share are nearly always shown, more users are better.
-    low = 1
-    high = max(2, math.ceil(noise / problem.alpha))
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > MOST_USERS:
-            raise NotPlanned("more than 2**32 users would be needed; raise alpha or epsilon")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return least_enough(enough, max(2, math.ceil(noise / problem.alpha)))
 
 
 def _bounded(problem: Problem) -> str:
