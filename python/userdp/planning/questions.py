@@ -105,7 +105,7 @@ def accuracy_reached(
     --------
     >>> answer = accuracy_reached("mean", n_users=735, method="laplace", m=16, epsilon=1, homogeneous=True)
     >>> round(answer.value, 4), answer.plan.n_users
-    (0.01, 735)
+    (0.01, 734)
     """
     kind, users = task_of(task), users_there(n_users)
     if not kind.has_alpha:

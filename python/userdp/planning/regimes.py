@@ -128,7 +128,7 @@ def regime_map(
     --------
     >>> found = regime_map("mean", m=(1, 16, 256), epsilon=1, alpha=0.05, homogeneous=True)
     >>> found.best, found.users["laplace"]
-    (('laplace', 'laplace', 'iterated'), (408, 71, 58))
+    (('laplace', 'laplace', 'iterated'), (409, 71, 58))
     """
     kind = task_of(task)
     sizes = tuple(sorted({check_count(number, "m") for number in m}))
