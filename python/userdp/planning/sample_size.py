@@ -161,6 +161,7 @@ class SampleSize(Shown):
     sizes: Mapping[str, Any]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
+        low, high = self.calibrated.range or (None, None)
         return [
             {
                 "task": self.task,
@@ -172,7 +173,8 @@ class SampleSize(Shown):
                 "proved_kind": self.proved.kind,
                 "calibrated": self.calibrated.value,
                 "calibrated_kind": self.calibrated.kind,
-                "range": self.calibrated.range,
+                "range_low": low,
+                "range_high": high,
                 "without_privacy": self.without_privacy,
             }
         ]
