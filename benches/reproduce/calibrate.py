@@ -106,7 +106,10 @@ def calibrate(simulation: Simulation, n_points: int, n_tests: int, runs: int, re
         terms = terms_of(task, method, row["point"])
         row["predicted"] = max(1, math.ceil(math.fsum(constants[name] * terms[name] for name in constants)))
         row["error"] = row["predicted"] / row["n"] - 1
-    worst = max(abs(row["error"]) for row in written)
+    # Both ways: what needs half as many again as was predicted is off by a third of itself, and a third on top of what
+    # was predicted would not be enough. In whole users, as they are planned.
+    more = max((math.ceil(row["n"]) - 1) / row["predicted"] - 1 for row in written)
+    worst = max(math.floor(more * 1000 + 1) / 1000, *(abs(row["error"]) for row in written))
     standard = [sizes_of(task, method, row["point"]) for row in written]
     ranges: dict[str, list[Any]] = {}
     for name in written[0]["point"]:

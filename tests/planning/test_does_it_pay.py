@@ -24,7 +24,7 @@ def row(start: str) -> list[int | None]:
 @pytest.mark.parametrize(
     ("start", "method"),
     [
-        ("one record of each person | 2,508", "one record per person"),
+        ("one record of each person | 2,509", "one record per person"),
         ("noise for the whole range (per-user", "per-user clipping"),
         ("group privacy", "group privacy"),
         ('`method="iterated"`, people promised to be alike |', "iterated"),

@@ -99,10 +99,13 @@ def test_plans_do_not_divide_simulated_numbers(capsys: pytest.CaptureFixture[str
     assert "for people as they were simulated, and not for all" in page
     proved = plan("selection", epsilon="0.5", alpha=0.2, n_items=1000)
     assert proved.best is not None
-    assert proved.best.basis == "proved"
+    assert proved.best.basis == "exact"
     assert "The best method here needs" in proved.to_html()
     assert main(["plan", "threshold", "--epsilon", "0.23", "--alpha", "0.066", "n_points=1048576"]) == 0
-    assert "fewer than: 548, whoever the people are; the number above is for people as sim" in capsys.readouterr().out
+    assert (
+        "fewer than: 548 (proved), whoever the people are; the number above is for people as sim"
+        in capsys.readouterr().out
+    )
 
 
 def test_delstab_is_not_planned_for_people_it_refuses(capsys: pytest.CaptureFixture[str]) -> None:

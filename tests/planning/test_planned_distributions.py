@@ -15,7 +15,7 @@ from userdp.exceptions import InsecureRandomnessWarning
 from userdp.learners import HypothesisSelector
 from userdp.mechanisms import ExponentialMechanism
 from userdp.planning import compare_methods, user_complexity
-from userdp.planning.tasks.line_chances import Line, distance_of_normals, nearest_distributions
+from userdp.planning.chances import Line, distance_of_normals, nearest_distributions
 from userdp.tables.quantiles import WEIGHT, costs_of, levels_of, sensitivity_of, unit_of
 
 USUAL = ("one record per person", "group privacy", "per-user clipping")

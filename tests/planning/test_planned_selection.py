@@ -39,7 +39,7 @@ def exact_failure(method: Any, n: int, share: Fraction, n_items: int, epsilon: A
 def test_the_number_is_enough_and_one_below_is_not(method: str, n_items: int, epsilon: Any) -> None:
     found = plan(f"central, {method}", n_items=n_items, epsilon=epsilon, beta=0.1, alpha=0.75)
     share, accepted = Fraction(7, 8), Fraction(0.1)
-    assert found.basis == "proved"
+    assert found.basis == "exact"
     assert exact_failure(method, found.n_users, share, n_items, epsilon) <= accepted
     below = [exact_failure(method, found.n_users - step, share, n_items, epsilon) for step in (1, 2)]
     assert max(below) > accepted
@@ -71,7 +71,7 @@ def test_reports_of_the_recommended_users_select_the_common_item(protocol: Any) 
     name = {"HadamardResponse": "Hadamard response", "KRandomizedResponse": "randomized response"}
     method = "local, " + name.get(protocol.__name__, "subset selection")
     found = plan(method, epsilon=2, alpha=0.5, beta=0.1, n_items=6, m=20)
-    assert found.basis == "calibrated"
+    assert found.basis == "simulated"
     rng, wrong, n = np.random.default_rng(11), 0, found.n_users
     for run in range(300):
         made = protocol(epsilon=2, n_items=6, n_users=n, round_id=f"round-{run}")

@@ -24,7 +24,7 @@ def test_listed_groups_in_closed_form(n_keys: int, max_keys: int | None) -> None
         "group_by", method="laplace", m=4, epsilon=0.5, alpha=0.002, n_keys=n_keys, max_keys=max_keys
     )
     assert plan.n_users == math.ceil(spread((max_keys or n_keys) / 0.5) / 0.002 * (1 - 1e-12))
-    assert plan.basis == "proved"
+    assert plan.basis == "exact"
 
 
 def test_group_privacy_pays_for_every_record() -> None:

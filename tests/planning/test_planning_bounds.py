@@ -17,7 +17,7 @@ import pytest
 from userdp import LogRatio
 from userdp.means import concentration_radius
 from userdp.planning import heterogeneity_bound, lower_bound
-from userdp.planning.lower_bounds import CLIPPED
+from userdp.planning.hard_tasks import CLIPPED
 
 CASES = {
     case["id"]: case

@@ -37,7 +37,7 @@ def test_noise_is_that_of_the_formulas() -> None:
 def test_thresholds_are_the_published_ones() -> None:
     for keys, threshold in ((1, 12), (10, 58)):
         row = by_group(max_keys=keys)["threshold"]
-        shown = int(row.note.split()[4])
+        shown = int(row.note.split()[5])
         assert shown <= threshold + 1
         assert row.worst_error is None
     assert by_group(max_keys=10).best == "threshold"

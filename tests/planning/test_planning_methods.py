@@ -29,11 +29,14 @@ def test_means_are_predicted_by_the_plans_that_run() -> None:
     for method in ("iterated", "gaussian", "laplace"):
         fitted = WinsorizedMean(method=method, m=4, **given).fit(rows, groups=people)
         assert table[method].noise == pytest.approx(np.linalg.norm(fitted.noise_))
-        assert table[method].worst_error == pytest.approx(np.linalg.norm(fitted.worst_error_))
+        # And by how much users' vectors may be rounded.
+        assert table[method].worst_error == pytest.approx(np.linalg.norm(fitted.worst_error_), rel=0.02)
+        assert table[method].worst_error > np.linalg.norm(fitted.worst_error_)
         assert table[method].needs == ("homogeneous=True" if method == "iterated" else "nothing")
     assert table["practical"].worst_error is None
     proved = [row for row in table.rows if row.method in found and row.worst_error is not None]
-    assert table.best == min(proved, key=lambda row: row.worst_error or 0).method
+    # The estimator takes it by what rounding does not count in.
+    assert (table[table.best].worst_error or 0) <= 1.02 * min(row.worst_error or 0 for row in proved)
     assert WinsorizedMean(m=4, **given).fit(rows, groups=people).method_ == table.best
 
 
@@ -125,7 +128,8 @@ def test_the_least_number_of_users(method: str, m: int, alpha: float) -> None:
         assert found is not None
         return math.hypot(found, 1 / math.sqrt(m * n))
 
-    assert error(plan.n_users) <= alpha < error(plan.n_users - 1)
+    # Rounded means of users spread a little more than their means.
+    assert error(plan.n_users) <= alpha < 1.001 * error(plan.n_users - 1)
     assert plan.proved.value == plan.n_users
     assert plan.without_privacy == math.ceil(1 / (m * alpha**2)) <= plan.n_users
 
@@ -170,7 +174,7 @@ def test_descents() -> None:
     assert isinstance(table, Comparison)
     assert {row.method for row in table.rows} == {"clipped", "winsorized", "winsorized, tracking", "phased"}
     # In closed form: C = G = 1, 2 C / n of sensitivity, and rho / T of each step.
-    steps = int(table["clipped"].note.split()[0])
+    steps = int(table["clipped"].note.split("; ")[1].split()[0])
     rho = float(largest_mu2(1, Fraction(1e-6), distance=8 * steps * Fraction(1, 2**90))) / 2
     expected = 2 / 10_000 * math.sqrt(8 / (2 * rho / steps))
     assert table["clipped"].noise == pytest.approx(expected, rel=1e-3)
@@ -243,7 +247,7 @@ def test_expected_errors_of_descents_are_near_what_fits_reach(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"task": "median"}, "task must be 'mean', 'descent' or 'group_by' with n_users"),
+        ({"task": "median"}, "task must be 'mean', 'group_by' or 'descent' with n_users"),
         ({"n_users": 1}, "n_users must be at least 2"),
         ({"n_users": 10**400}, "n_users must be at most"),
         ({"m": 2**40}, "m must be at most"),

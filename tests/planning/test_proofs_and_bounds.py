@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import random
 from contextlib import suppress
@@ -14,9 +13,10 @@ import pytest
 from userdp.cli import main
 from userdp.exceptions import BudgetError
 from userdp.planning import compare_methods, lower_bound, plan, sample_size, user_complexity
+from userdp.planning.bounds import HARD_ANYWAY
+from userdp.planning.lower_bounds import bound_of
 from userdp.planning.problem import NotPlanned, Problem
-from userdp.planning.problem_bounds import CALLED, HARD_ANYWAY, bound_of
-from userdp.planning.tasks import TASKS
+from userdp.planning.tasks import ALL_TASKS, TASKS
 
 Source = random.Random
 COUNTS: dict[str, tuple[int, ...]] = {
@@ -188,7 +188,7 @@ def test_sums_are_bounded_in_units_of_what_a_user_may_add() -> None:
     given: dict[str, Any] = {"m": 16, "epsilon": 0.5, "alpha": 0.01, "max_value": 100}
     cut = plan("sum", max_total=5, **given)
     assert cut.best is not None
-    assert (cut.best.n_users, cut.best.basis) == (15, "proved")
+    assert (cut.best.n_users, cut.best.basis) == (15, "exact")
     # alpha of max_value is 0.2 of max_total; and 1/1600 of all that 16 records can be.
     for total, share in ((5, 0.2), (None, 0.01 / 16)):
         found = plan("sum", max_total=total, **given)
@@ -244,12 +244,12 @@ def test_where_a_promise_breaks_the_hard_distributions_none_is_known(
 
 def test_parameters_that_no_bound_knows_are_decided_one_by_one() -> None:
     """A new parameter of a task has to be looked at: what it promises may break what is hard."""
-    known = set(inspect.signature(lower_bound).parameters)
+    known = {each.name for task in ALL_TASKS.values() if task.bound for each in task.bound.parameters} | {"m"}
     beside = {
         each.name
         for task in TASKS.values()
         for each in task.parameters
-        if CALLED.get(each.name, each.name) not in known and task.name not in ("finite", "sum", "group_by")
+        if (each.called or each.name) not in known and task.name not in ("finite", "sum", "group_by")
     }
     assert beside == {*HARD_ANYWAY, "user_std", "tight_bounds", "queries", "intervals", "query_variance"}
 

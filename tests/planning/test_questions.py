@@ -92,7 +92,7 @@ def test_numbers_a_little_outside_of_what_was_simulated_are_called_extrapolated(
     """So many wrong labels were not simulated, and need more users than fewer of them."""
     given: dict[str, Any] = {"method": "score", "m": 3, "epsilon": 1, "alpha": 0.1, "n_points": 1000}
     wrong, noisy = (user_complexity("threshold", eta=eta, **given) for eta in (0.35, 0.1))
-    assert (wrong.basis, noisy.basis) == ("extrapolated", "calibrated")
+    assert (wrong.basis, noisy.basis) == ("extrapolated", "simulated")
     assert "simulated for eta from 0 to" in wrong.calibrated.source
     assert wrong.calibrated.error is not None
     assert noisy.calibrated.error is not None

@@ -447,7 +447,7 @@ def test_numbers_beyond_floats() -> None:
     for name in ("norm", "neighbors", "model"):
         task = {"norm": "mean", "neighbors": "count", "model": "regression"}[name]
         with pytest.raises(ValueError, match=f"{name} must be"):
-            lower_bound(task, alpha=0.1, beta=0.1, epsilon=1, **{name: np.array(["l2", "max"])})  # type: ignore[arg-type]
+            lower_bound(task, alpha=0.1, beta=0.1, epsilon=1, **{name: np.array(["l2", "max"])})
 
 
 Call = Callable[[], Any]
@@ -481,7 +481,7 @@ GIVEN: dict[str, Any] = {"alpha": 0.1, "beta": 0.1, "epsilon": 1}
         (lambda: lower_bound("mean", alpha=0, beta=0.1, epsilon=1), ValueError, "alpha must be > 0"),
         (lambda: lower_bound("mean", alpha=1e-10, beta=0.1, epsilon=1), ValueError, "alpha must be at least 1e-09"),
         (lambda: lower_bound("mean", alpha=0.1, beta=1, epsilon=1), ValueError, "beta must be strictly between"),
-        (lambda: lower_bound("mean", norm="l1", **GIVEN), ValueError, "norm must be 'l2' or 'max'"),  # type: ignore[arg-type]
+        (lambda: lower_bound("mean", norm="l1", **GIVEN), ValueError, "norm must be one of 'l2', 'max'"),
         (lambda: lower_bound("selection", n_items=2, agreement=0.9, **GIVEN), TypeError, "alpha is not of"),
         (
             lambda: lower_bound("selection", n_items=2, agreement=0.5, beta=0.1, epsilon=1),

@@ -12,8 +12,8 @@ from benches.reproduce.simulation import Floats, Point, between, whole
 
 from userdp.distributions import DiscreteDistribution, GaussianDistribution, GaussianMean
 from userdp.exceptions import InsecureRandomnessWarning
+from userdp.planning.chances import distance_of_normals
 from userdp.planning.tasks.distributions import MARGIN, distance_of_means, distance_of_shares
-from userdp.planning.tasks.line_chances import distance_of_normals
 
 SLOW = 80
 """Runs where each compares thousands of members of a cover with each other."""

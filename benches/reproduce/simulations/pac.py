@@ -17,11 +17,10 @@ from benches.reproduce.simulations.thresholds import learner_point
 from userdp.learners import clipped_pairwise_scores
 from userdp.learners.tolerance import candidates_for_t
 from userdp.mechanisms import ApproximatePrivateMode
-from userdp.planning.chances import FLIPPED, binomial, misses
+from userdp.planning.chances import FLIPPED, binomial, miss_of_score, misses
 from userdp.planning.tasks.pac import (
     disagreement,
     gamma_of,
-    miss_of_score,
     rows_that_count,
     tau_of,
 )
@@ -174,7 +173,7 @@ class Agnostic:
                     continue
                 drawn = rng.multinomial(users[y], between_ts[y], size=size - 1)
                 scores[:, 1:] += (users[y] - np.cumsum(drawn, axis=1)[:, :-1]).T
-            found[run] = miss_of_score(scores, n, rate, log_sizes=np.zeros(size), flips=flips)
+            found[run] = miss_of_score(scores, n, rate, np.arange(size) > 0, log_sizes=np.zeros(size), flips=flips)
         return found
 
     def _pairwise(self, point: Point, n: int, runs: int, part: float, rng: np.random.Generator) -> Floats:

@@ -152,7 +152,7 @@ def _print(made: Plan) -> None:
         if made.n_users is not None:
             print(f"people there are: {made.n_users:,}, {'enough' if made.enough else 'not enough'}")
         if made.reached is not None:
-            print(f"accuracy that they are enough for: about {made.reached:.3g}")
+            print(f"accuracy that they are enough for: about {made.reached:.3g} ({made.reached_kind})")
     print(_bound_line(made))
     width = max(len(line.method) for line in made.ways.rows)
     for line in made.ways.rows:
@@ -166,8 +166,8 @@ def _print(made: Plan) -> None:
 
 
 def _bound_line(made: Plan) -> str:
-    known = f"not known ({made.no_bound})" if made.least is None else f"{made.least:,}"
-    if made.least is not None and made.best is not None and made.best.basis != "proved":
+    known = f"not known ({made.no_bound})" if made.least is None else f"{made.least:,} (proved)"
+    if made.least is not None and made.best is not None and made.best.basis not in ("proved", "exact"):
         known += ", whoever the people are; the number above is for people as simulated"
     return f"no method can do with fewer than: {known}"
 
@@ -186,7 +186,9 @@ def as_json(made: Plan) -> dict[str, Any]:
         "needed": None if made.best is None else made.best.n_users,
         "method": None if made.best is None else made.best.method,
         "basis": None if made.best is None else made.best.basis,
+        "reached_kind": made.reached_kind,
         "lower_bound": made.least,
+        "lower_bound_kind": "" if made.least is None else "proved",
         "ways": [
             {
                 "method": line.method,
@@ -201,7 +203,13 @@ def as_json(made: Plan) -> dict[str, Any]:
             for line in made.ways.rows
         ],
         "halves": [
-            {"what": change.what, "value": _plain(change.value), "users": change.n_users, "text": change.text}
+            {
+                "what": change.what,
+                "value": _plain(change.value),
+                "users": change.n_users,
+                "kind": change.kind,
+                "text": change.text,
+            }
             for change in made.changes
         ],
         "by_records": {name: [list(point) for point in points] for name, points in made.lines.items()},

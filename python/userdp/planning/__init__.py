@@ -5,14 +5,13 @@ Nothing here sees data.
 
 from __future__ import annotations
 
+from userdp.planning.bounds import LowerBound
 from userdp.planning.comparison import compare_methods
 from userdp.planning.fano import fano_users, users_from_item_level
-from userdp.planning.lower_bounds import HeterogeneityBound, LowerBound, heterogeneity_bound, lower_bound
+from userdp.planning.lower_bounds import HeterogeneityBound, heterogeneity_bound, lower_bound
 from userdp.planning.plans import Change, Plan, plan
 from userdp.planning.questions import Answer, accuracy_reached, epsilon_needed, records_needed
-from userdp.planning.rate_rows import RATES
-from userdp.planning.rate_terms import Rate
-from userdp.planning.rates import RateValue, rate
+from userdp.planning.rates import RATES, Rate, RateValue, rate
 from userdp.planning.regimes import Regime, regime_map
 from userdp.planning.sample_size import Figure, SampleSize, user_complexity
 from userdp.planning.selections import SelectionUsers, selection_users

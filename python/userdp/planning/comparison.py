@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from userdp.exact.numbers import (
-    Delta,
-    Epsilon,
-    check_count,
-    parse_level,
-    short_repr,
-)
-from userdp.means.methods import METHODS
+from userdp.exact.numbers import Delta, Epsilon, short_repr
 from userdp.planning.calibration import calibrations
-from userdp.planning.groups import compare_groups
-from userdp.planning.problem import MOST_RECORDS, MOST_USERS, NotPlanned, Problem, Task
-from userdp.planning.problem_bounds import bound_of
+from userdp.planning.lower_bounds import bound_of
+from userdp.planning.problem import ErrorsAsked, NotPlanned, Problem, Task
 from userdp.planning.sample_size import Way, fewest, ways_of, why_not
-from userdp.planning.tasks import TASKS, task_of
-from userdp.planning.tasks.means import (
-    MEAN,
-    PROMISES,
-    asked_of,
-    errors_of,
-    full_range,
-    mean_problem,
-    per_record,
-    plan_of,
-)
+from userdp.planning.tasks import ALL_TASKS, task_of
 from userdp.report import Comparison, Prediction
 
-GROUP = "group privacy"
-RECORDS = "records only"
-REASON = "what WinsorizedMean takes by itself for what is promised"
 FEWEST = "the fewest users, in simulations where there are any, among the methods whose needs are promised"
 NOTHING = "none"
-EXTRAPOLATED = "extrapolated beyond the numbers that were simulated"
 
 
 def compare_methods(
@@ -83,6 +58,8 @@ def compare_methods(
     Returns
     -------
     Comparison
+        The note of a row begins with what its number is: "proved", "exact", "simulated" or "extrapolated", the last two
+        with their range; of errors, what each of them is. The lower bound is proved, and "rate" is a shape only.
 
     Notes
     -----
@@ -97,99 +74,28 @@ def compare_methods(
     >>> compare_methods("mean", n_users=1000, m=256, epsilon=1, homogeneous=True).best
     'iterated'
     >>> compare_methods("mean", alpha=0.01, m=16, epsilon=1, homogeneous=True)["laplace"].users
-    734
+    735
     >>> counts = compare_methods("group_by", n_users=1000, n_keys=10, epsilon=1, delta="1e-5")
     >>> counts.best, round(counts["correlated"].noise, 1), round(counts["gaussian"].noise, 1)
     ('correlated', 7.9, 12.0)
     """
-    takes_alpha = task not in TASKS or TASKS[task].has_alpha
+    kind = ALL_TASKS.get(task) if isinstance(task, str) else None
+    takes_alpha = kind is None or kind.has_alpha
     if (n_users is not None and alpha is not None) or (takes_alpha and n_users is alpha is None):
         raise TypeError("give either n_users, for the errors with so many users, or alpha, for the users it needs")
     if n_users is None:
-        kind = task_of(task)
+        planned = task_of(task)
         if m is None:
             raise TypeError(f"m is needed for task={task!r}: how many records a user has")
-        problem = kind.problem(m=m, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
-        return _users_needed(kind, problem)
-    if task == "group_by":
-        if m is not None or beta is not None:
-            raise ValueError("m and beta are for means; groups have max_keys")
-        return compare_groups(n_users=n_users, epsilon=epsilon, delta=delta, **_known(task, parameters, GROUPS))
-    if task not in ("mean", "descent"):
-        raise ValueError(f"task must be 'mean', 'descent' or 'group_by' with n_users; got {short_repr(task)}")
-    if m is None:
-        raise TypeError(f"m is needed for task={task!r}: how many records a user has")
-    if task == "descent":
-        # These need scikit-learn, which comparing means does not.
-        from userdp.planning.descents import compare_descents, descent_problem
-
-        given = _known(task, parameters, DESCENTS)
-        return compare_descents(descent_problem(_users(n_users), _records(m), epsilon=epsilon, delta=delta, **given))
+        problem = planned.problem(m=m, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
+        return _users_needed(planned, problem)
+    if kind is None or kind.errors is None:
+        *others, last = (repr(name) for name, each in ALL_TASKS.items() if each.errors is not None)
+        raise ValueError(f"task must be {', '.join(others)} or {last} with n_users; got {short_repr(task)}")
     try:
-        return _means(n_users, m, epsilon, delta, beta, parameters)
+        return kind.errors(ErrorsAsked(n_users, m, epsilon, delta, beta, parameters))
     except NotPlanned as reason:
         raise ValueError(str(reason)) from None
-
-
-GROUPS: Mapping[str, Any] = {"n_keys": None, "max_keys": None, "neighbors": "add-remove"}
-DESCENTS: Mapping[str, Any] = {"dimension": 1, "max_norm": 1.0, "radius": None}
-
-
-def _known(task: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a task, or an error that names the first that is none."""
-    for name in given:
-        if name not in defaults:
-            raise TypeError(f"{name} is no parameter of task {task!r}, which has: {', '.join(defaults)}")
-    return {**defaults, **{name: value for name, value in given.items() if value is not None}}
-
-
-def _means(
-    n_users: int, m: int, epsilon: Epsilon, delta: Delta, beta: float | None, parameters: Mapping[str, Any]
-) -> Comparison:
-    """All methods that can run at this privacy, the group-privacy baseline, and the mean that protects records."""
-    users = _users(n_users)
-    # Accuracies of means may be any: here they are what is asked for.
-    planned = MEAN.problem(m=m, epsilon=epsilon, delta=delta, alpha=1, beta=beta, values=parameters)
-    problem = mean_problem(planned, users)
-    automatic = plan_of("auto", replace(asked_of("auto", problem, m), promise=problem.promise)).name
-    rows: list[Prediction] = []
-    for method in METHODS:
-        if method == "auto":
-            continue
-        asked = asked_of(method, problem, m)
-        try:
-            noise, worst = errors_of(method, asked)
-        except NotPlanned:  # it needs a positive delta, or cannot be certified at this one
-            continue
-        notes = ["too few users for it"] * bool(plan_of(method, asked).warnings())
-        needs = PROMISES[asked.promise]
-        rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
-    note = f"one record at epsilon / {m}" + (" and less delta" if problem.delta else "")
-    try:
-        noise = full_range(per_record(problem, m, group=True))
-        rows.append(Prediction(GROUP, "user", noise, noise, note=note))
-    except NotPlanned as reason:
-        rows.append(Prediction(GROUP, "user", None, None, note=f"not planned: {reason}"))
-    noise = full_range(per_record(problem, m, group=False))
-    rows.append(Prediction(RECORDS, "record", noise, noise, note="no guarantee for users"))
-    sizes = {
-        "n_users": problem.n_users,
-        "m": m,
-        "dimension": problem.dimension,
-        "max_norm": problem.max_norm,
-        "epsilon": float(parse_level(problem.epsilon)),
-        "delta": float(problem.delta),
-        "promise": PROMISES[problem.promise],
-    }
-    return Comparison("mean", sizes, tuple(rows), automatic, REASON)
-
-
-def _records(m: int) -> int:
-    """A number of records of a user that estimators take."""
-    records = check_count(m, "m")
-    if records > MOST_RECORDS:
-        raise ValueError(f"m must be at most {MOST_RECORDS}; got {short_repr(m)}")
-    return records
 
 
 def _not_simulated(way: Way, problem: Problem) -> bool:
@@ -199,10 +105,8 @@ def _not_simulated(way: Way, problem: Problem) -> bool:
 
 
 def _note(way: Way) -> str:
-    """Why there is no number, or that it is extrapolated."""
-    if way.number is None:
-        return f"not planned: {why_not(way.numbers)}"
-    return EXTRAPOLATED if way.number[1] == "extrapolated" else ""
+    """What the number is, or why there is none."""
+    return f"not planned: {why_not(way.numbers)}" if way.number is None else way.rests_on
 
 
 def _users_needed(task: Task, problem: Problem) -> Comparison:
@@ -237,11 +141,3 @@ def _users_needed(task: Task, problem: Problem) -> Comparison:
     least, why_none, about = bound_of(problem)
     bound = about if least is not None else why_none
     return Comparison(task.name, problem.sizes, tuple(rows), best, reason, least, bound)
-
-
-def _users(n_users: int) -> int:
-    """A number of users that estimators take."""
-    users = check_count(n_users, "n_users", 2)
-    if users > MOST_USERS:
-        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
-    return users

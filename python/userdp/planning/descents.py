@@ -11,22 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from userdp.exact.epsilon import positive_epsilon
-from userdp.exact.numbers import (
-    COUNTED,
-    Delta,
-    Epsilon,
-    check_count,
-    parse_delta,
-    parse_level,
-    parse_positive,
-    within_floats,
-)
+from userdp.exact.numbers import COUNTED, check_count, parse_delta, parse_level
 from userdp.optimization import L2Ball, LogisticLoss
 from userdp.optimization.clipped import ClippedMean, clipped_descent
 from userdp.optimization.descent import DescentProblem, DescentRounds, PrivateDescent
 from userdp.optimization.phased import PhasedDescent
 from userdp.optimization.schedules import averaged_bound
 from userdp.optimization.winsorized import AnsweredMean, GradientOptions, TrackingDescent, winsorized_descent
+from userdp.planning.problem import ErrorsAsked, positive, records_there, users_there
 from userdp.public_randomness import PublicSeed
 from userdp.report import Comparison, Prediction
 
@@ -85,8 +77,7 @@ class ReferenceUsers:
         weights = -1 / (1 + np.exp(np.clip(self.X @ theta, -700, 700)))
         means = (weights[:, None, :] @ self.X)[:, 0] / self.X.shape[1]
         common = means.mean(axis=0)
-        found: Floats = common + self.pull * (means - common)
-        return found
+        return common + self.pull * (means - common)
 
     def at(self, theta: Floats) -> Gradients:
         """As of rows that a descent reads."""
@@ -107,8 +98,7 @@ class Gradients:
         """In steps of the grid, the mean over users."""
         away = self.vectors - center
         lengths = np.linalg.norm(away, axis=1, keepdims=True)
-        found: Floats = (away * np.minimum(1, radius / np.maximum(lengths, 1e-300))).mean(axis=0) / grid
-        return found
+        return (away * np.minimum(1, radius / np.maximum(lengths, 1e-300))).mean(axis=0) / grid
 
 
 def reached(descent: PrivateDescent, users: ReferenceUsers, rng: np.random.Generator) -> Floats:
@@ -158,17 +148,14 @@ def gradient_noise(descent: PrivateDescent) -> float:
     return step.means.method.predicted_error()
 
 
-def descent_problem(
-    n_users: int, m: int, *, epsilon: Epsilon, delta: Delta, dimension: int, max_norm: float, radius: float | None
-) -> DescentProblem:
-    """The problem of logistic regression in a ball, from numbers of users and records that have been read."""
-    if not parse_delta(delta):
+def descent_problem(asked: ErrorsAsked) -> DescentProblem:
+    """The problem of logistic regression in a ball."""
+    given = asked.known("descent", dimension=1, max_norm=1.0, radius=None)
+    n_users, m = users_there(asked.n_users), records_there(asked.m or 0)
+    if not parse_delta(asked.delta):
         raise ValueError("delta must be > 0 for descents, whose noise is Gaussian; got 0")
-    d, longest = (
-        check_count(dimension, "dimension", most=COUNTED),
-        within_floats(parse_positive(max_norm, "max_norm"), "max_norm"),
-    )
-    reach = 4 * math.sqrt(d) / longest if radius is None else within_floats(parse_positive(radius, "radius"), "radius")
+    d, longest = check_count(given["dimension"], "dimension", most=COUNTED), positive(given["max_norm"], "max_norm")
+    reach = 4 * math.sqrt(d) / longest if given["radius"] is None else positive(given["radius"], "radius")
     return DescentProblem(
         n_users=n_users,
         dimension=d,
@@ -177,8 +164,8 @@ def descent_problem(
         start=(0.0,) * d,
         max_norm=longest,
         m=m,
-        epsilon=positive_epsilon(epsilon),
-        delta=parse_delta(delta),
+        epsilon=positive_epsilon(asked.epsilon),
+        delta=parse_delta(asked.delta),
     )
 
 
@@ -199,8 +186,11 @@ def descents_of(problem: DescentProblem) -> dict[str, tuple[PrivateDescent, str]
     return found
 
 
-def compare_descents(problem: DescentProblem) -> Comparison:
+def compare_descents(asked: ErrorsAsked) -> Comparison:
     """The noise of a step, the proved bound of the excess, and the excess that reference users lead to."""
+    if asked.m is None:
+        raise TypeError("m is needed for task='descent': how many records a user has")
+    problem = descent_problem(asked)
     users = ReferenceUsers.of(problem) if problem.dimension <= MOST_COLUMNS else None
     least = 0.0 if users is None else users.least(problem)
     # No theta is worse than that, whatever was drawn: ln(1 + e^z) - ln(1 + e^-z) is z, and no |<x, theta>| is above
@@ -209,12 +199,16 @@ def compare_descents(problem: DescentProblem) -> Comparison:
     rows: list[Prediction] = []
     for name, (descent, note) in descents_of(problem).items():
         bound = None
+        kinds = "noise exact"
         if isinstance(descent, PhasedDescent):
             last = descent.round(len(descent.blocks) - 1, np.array(problem.start))
             noise = gradient_noise(last)
+        elif isinstance(descent, TrackingDescent):
+            # The steps before have more, so that nothing is proved by it.
+            noise, kinds = gradient_noise(descent), "noise exact once theta hardly moves"
         else:
-            assert isinstance(descent, (DescentRounds, TrackingDescent))
-            noise = gradient_noise(descent)
+            assert isinstance(descent, DescentRounds)
+            noise, kinds = gradient_noise(descent), "noise exact, worst error proved"
             optimizer = descent.optimizer
             proved = averaged_bound(
                 descent.rounds,
@@ -230,8 +224,12 @@ def compare_descents(problem: DescentProblem) -> Comparison:
             losses = [users.loss(reached(descent, users, rng)) for _ in range(RUNS)]
             # Fitted without noise, a model that holds has an excess of d / (2 n m) on fresh records.
             sampling = problem.dimension / (2 * problem.n_users * problem.m)
-            expected = max(float(np.mean(losses)) - least, 0.0) + sampling
-        rows.append(Prediction(name, "user", noise, bound, note=note, expected=expected))
+            low, middle, high = (
+                max(loss - least, 0.0) + sampling for loss in (min(losses), np.mean(losses), max(losses))
+            )
+            expected = float(middle)
+            kinds += f", expected simulated in {RUNS} runs, from {low:.2g} to {high:.2g}"
+        rows.append(Prediction(name, "user", noise, bound, note=f"{kinds}; {note}", expected=expected))
     sizes = {
         "n_users": problem.n_users,
         "m": problem.m,

@@ -11,8 +11,6 @@ from functools import lru_cache
 from userdp.accounting import largest_mu2
 from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import (
-    Delta,
-    Epsilon,
     LogRatio,
     Neighbors,
     check_count,
@@ -24,6 +22,7 @@ from userdp.mechanisms import CorrelatedCounts
 from userdp.mechanisms.discrete_gaussian import SMOOTHING
 from userdp.mechanisms.key_bounds import keyed_rho
 from userdp.mechanisms.sparse_histogram import SparseHistogram
+from userdp.planning.problem import ErrorsAsked
 from userdp.report import Comparison, Prediction
 from userdp.tables import Query, Schema, count_users, integer, key
 from userdp.tables.compiled import USERS, compiled
@@ -34,21 +33,17 @@ LISTED = "the list of groups"
 MOST_EXACT = "the least noise of a count, for what is given"
 
 
-def compare_groups(
-    *,
-    n_users: int,
-    n_keys: int | None,
-    max_keys: int | None,
-    epsilon: Epsilon,
-    delta: Delta,
-    neighbors: Neighbors,
-) -> Comparison:
+def compare_groups(asked: ErrorsAsked) -> Comparison:
     """Standard deviations of the noise of one group's count of users, for each way to count."""
-    users = check_count(n_users, "n_users")
-    relation = check_neighbors(neighbors)
+    if asked.m is not None or asked.beta is not None:
+        raise ValueError("m and beta are for means; groups have max_keys")
+    given = asked.known("group_by", n_keys=None, max_keys=None, neighbors="add-remove")
+    users = check_count(asked.n_users, "n_users")
+    relation = check_neighbors(given["neighbors"])
+    n_keys, max_keys = given["n_keys"], given["max_keys"]
     keys = None if n_keys is None else check_count(n_keys, "n_keys")
     most = most_groups(keys, None if max_keys is None else check_count(max_keys, "max_keys"))
-    level, exact = positive_epsilon(epsilon), parse_delta(delta)
+    level, exact = positive_epsilon(asked.epsilon), parse_delta(asked.delta)
     if keys is None and not exact:
         raise ValueError("delta must be > 0 where n_keys is None: which groups there are is private then; got 0")
     rows = list(ways(keys, most, level, exact, relation))
@@ -93,10 +88,10 @@ def ways(
     if keys is not None:
         needs = ", ".join(filter(None, (LISTED, bounded)))
         for name, noise, note in of_listed(keys, most, epsilon, delta, neighbors):
-            yield Prediction(name, "user", noise, noise, needs, note)
+            yield Prediction(name, "user", noise, noise, needs, f"exact; {note}")
     if delta:
         noise, shown = of_unlisted(most, epsilon, delta, neighbors)
-        note = f"groups are shown from {shown.threshold} users on, with 95 % from {shown.users_for('0.95')}"
+        note = f"exact; groups are shown from {shown.threshold} users on, with 95 % from {shown.users_for('0.95')}"
         yield Prediction(THRESHOLD, "user", noise, None, bounded or "nothing", note)
 
 

@@ -8,9 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
+from userdp import _core
+from userdp.accounting import group_privacy
+from userdp.exact.epsilon import as_epsilon, core_level, value_enclosure
+from userdp.exact.numbers import PrivacyLevel, round_down
 from userdp.planning.fano import (
     MARGIN,
     MOST_USERS,
@@ -32,6 +37,13 @@ MOST_COUNTED = 4096
 """Groups whose sets are counted exactly."""
 EVALUATED = 4
 """How many packings, those that promise most, are evaluated in full."""
+POWER_BITS = 2**16
+VANISHES = 750
+"""e^-750 is below half of the smallest float."""
+LARGEST_GAP = 0.85
+"""Distributions of the packing are further apart than their divergence allows for, from 0.858 on."""
+CLIPPED = 1.6e-24
+"""Twice E(g - 10)_+ of a standard normal g, and more: what clipping moves, in standard deviations of a column."""
 MARKOV = (1.02, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
 """Multiples of an expected error at which its tail is bounded."""
 
@@ -205,11 +217,11 @@ def two_items_users(agreement: float, beta: float, level: Level) -> int:
     return users_until(lambda n: two_items_error(n, agreement, level) > beta * (1 + 1e-9))
 
 
-def finite_class_terms(k: int, alpha: float, m: int, rate: float, bound: float, largest: float) -> dict[str, Term]:
+def finite_class_terms(k: int, alpha: float, m: int, rate: float, bound: float) -> dict[str, Term]:
     """[LSAKKMS21, Theorem 7] solved for the number of users, for an expected excess risk of alpha."""
     d = k.bit_length() - 1
     gap = 64 * alpha / bound
-    if d < 32 * math.log(2) or gap > largest or gap == 0:
+    if d < 32 * math.log(2) or gap > LARGEST_GAP or gap == 0:
         return {}
     terms: dict[str, Term] = {}
     for name, users in {"sampling": d / (96 * m * gap**2), "private": d / (192 * math.sqrt(m) * rate * gap)}.items():
@@ -225,3 +237,56 @@ def merged(*parts: Mapping[str, Term]) -> dict[str, Term]:
         for name, term in part.items():
             larger(terms, name, term)
     return terms
+
+
+# --- errors with so many users
+
+
+def testing(n: int, level: PrivacyLevel, delta: Fraction) -> dict[str, Fraction]:
+    """[LSAKKMS21, Theorem 8]: at most max over theta of E(A - theta)^2, by group privacy of n users; rounded down."""
+    names = ("as printed", "group", "sharper")
+    if n * float(level) > VANISHES:
+        return dict.fromkeys(names, Fraction(0))
+    if level.ratio != 1 and n * level.ratio.numerator.bit_length() > POWER_BITS:
+        # A little more epsilon is a little lower a bound, and short to write.
+        level = PrivacyLevel(Fraction(1), value_enclosure(level)[1])
+    grouped = PrivacyLevel(level.ratio**n, level.exponent * n)
+    low, high = (grouped.ratio,) * 2 if not grouped.exponent else _core.exp_bounds(core_level(grouped), 192)
+    apart = 1 - Fraction(group_privacy(as_epsilon(level), delta, n).delta)
+    return {
+        "as printed": max(Fraction(0), (1 - n * delta * high) / (4 * (1 + high))),
+        "group": apart / (4 * (1 + high)),
+        "sharper": apart * low / (1 + high) ** 2,
+    }
+
+
+def finite_class_errors(k: int, n: int, m: int, epsilon: float, bound: float) -> dict[str, float]:
+    """[LSAKKMS21, Theorem 7] with repaired constants; empty for few hypotheses."""
+    d = k.bit_length() - 1
+    if d < 32 * math.log(2):
+        return {}
+    gaps = {"statistical": math.sqrt(d / (96 * m * n)), "private": d / (192 * n * math.sqrt(m) * epsilon)}
+    return {name: bound / 64 * gap for name, gap in gaps.items() if gap <= LARGEST_GAP}
+
+
+def linear_loss_errors(
+    n: int, m: int, d: int, epsilon: float, delta: Fraction, sigma: float, lipschitz: float, radius: float
+) -> dict[str, float]:
+    """The private term of [LSAKKMS21, Theorem 5] repaired, for losses -<theta, z> of nearly normal z; or none."""
+    # Wider gradients than the Lipschitz constant allows for are replaced by an easier problem.
+    width = min(sigma, lipschitz / (20 * math.sqrt(d)))
+    # How long the mean of z is, in units of a user's standard deviation: at most ten of a record's, so that each
+    # column, clipped at twenty, has ten to spare. Lemma 3 asks for 10 sqrt(d m): too much for means along one column.
+    length = d / (512 * n * epsilon)
+    inside = 100 * length * n / math.sqrt(d)
+    if inside <= 1 or length > 10 * math.sqrt(m):
+        return {}
+    if delta > math.sqrt(d) / (48 * math.sqrt(2) * length * n * math.sqrt(math.log(inside))):
+        return {}
+    excess = radius * width * math.sqrt(d) * (math.sqrt(d) / (20480 * n * math.sqrt(m) * epsilon) - CLIPPED)
+    return {"private, cited": excess} if excess > 0 else {}
+
+
+def few_users(n: int, level: PrivacyLevel, delta: Fraction, factor: Fraction) -> dict[str, float]:
+    """[LSAKKMS21, Theorem 8] in three forms, in the units of an error."""
+    return {f"few users, {name}": round_down(part * factor) for name, part in testing(n, level, delta).items()}

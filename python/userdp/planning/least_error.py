@@ -8,12 +8,11 @@ docs/proofs/least_error.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from userdp.planning.chances import binomial, likely_enough, rounded_up
-from userdp.planning.problem import MOST_USERS, NotPlanned, Problem
+from userdp.planning.chances import binomial, least_enough, likely_enough, rounded_up
+from userdp.planning.problem import NotPlanned, Problem
 
 MOST_ROWS = 2**12
 MOST_ESTIMATES = 2**13
@@ -22,20 +21,6 @@ OF_WEIGHTS = 1.001
 """Weights of a private draw are rounded: what is added to its logarithms."""
 FARTHEST = 80.0
 """Weights of a median are no less than e**-88 of the largest one."""
-
-
-def _least_users(enough: Callable[[int], bool]) -> float:
-    """The least n that is enough, where it stays enough from there on."""
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > MOST_USERS:
-            raise NotPlanned(f"more than {MOST_USERS} users would be needed; raise alpha or epsilon")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return float(high)
 
 
 def _check(problem: Problem) -> None:
@@ -112,7 +97,7 @@ def users_of_surrogate(problem: Problem) -> float:
         lost = deviation * math.sqrt(n)
         return n * compared / 2 >= lost + noise + 2 and n * chosen > 2 * lost + draw
 
-    return _least_users(enough)
+    return float(least_enough(enough))
 
 
 def users_of_medians(problem: Problem) -> float:
@@ -153,7 +138,7 @@ def users_of_medians(problem: Problem) -> float:
             and n * of_estimate / 2 >= lost + noise + 2
         )
 
-    return _least_users(enough)
+    return float(least_enough(enough))
 
 
 proved_surrogate, proved_medians = rounded_up(users_of_surrogate), rounded_up(users_of_medians)

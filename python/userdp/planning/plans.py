@@ -11,11 +11,11 @@ from typing import Any
 
 from userdp.display import Fact, Lines, Section, Shown, Table, render_page
 from userdp.display.numbers import rounded
-from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
+from userdp.exact.numbers import Delta, Epsilon
 from userdp.planning.comparison import compare_methods
-from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Problem, Task
-from userdp.planning.problem_bounds import bound_of
-from userdp.planning.questions import accuracy_reached, least_value
+from userdp.planning.lower_bounds import bound_of
+from userdp.planning.problem import MOST_RECORDS, Problem, Task, users_there
+from userdp.planning.questions import Answer, accuracy_reached, least_value
 from userdp.planning.sample_size import SampleSize, chosen, fewest, figures, least_for_all, measure_of, sized, ways_of
 from userdp.planning.tasks import task_of
 from userdp.report import Comparison
@@ -53,6 +53,8 @@ class Change:
         The number that it would have to be, within 5 %; None where none that was looked at will do, and for promises.
     n_users : int or None
         The people needed then.
+    kind : str
+        What that number is, as of `SampleSize.basis`; empty where there is none.
     text : str
         The same in words.
     """
@@ -61,6 +63,7 @@ class Change:
     value: float | None
     n_users: int | None
     text: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,10 @@ class Plan(Shown):
         nobody said how many there are, and where no accuracy will do.
     changes : tuple of Change
         What would halve the number of people.
-    lines : mapping from str to tuple of (int, int)
-        For the best method and the usual ways: records of each person, and people needed.
+    lines : mapping from str to tuple of (int, int, str)
+        For the best method and the usual ways: records of each person, people needed, and what that number is.
+    reached_kind : str
+        What the number of people for `reached` is.
     explained : mapping from str to str
         Public numbers, methods and promises in plain words.
     typical : bool
@@ -110,9 +115,10 @@ class Plan(Shown):
     least_for: str
     reached: float | None
     changes: tuple[Change, ...]
-    lines: Mapping[str, tuple[tuple[int, int], ...]]
+    lines: Mapping[str, tuple[tuple[int, int, str], ...]]
     explained: Mapping[str, str]
     typical: bool
+    reached_kind: str = ""
 
     def __post_init__(self) -> None:
         for name in ("sizes", "lines", "explained"):
@@ -184,15 +190,23 @@ class Plan(Shown):
         text += f", but for a chance of {_chance(delta)}." if delta else "."
         facts = [Fact("Protection", text)]
         if self.reached is not None:
-            facts.append(Fact(f"With {self.n_users:,} people", f"an accuracy of about {self.reached:.3g} can be had"))
+            facts.append(
+                Fact(
+                    f"With {self.n_users:,} people",
+                    f"an accuracy of about {self.reached:.3g} can be had ({self.reached_kind})",
+                )
+            )
         if self.best is not None and self.best.without_privacy is not None:
-            facts.append(Fact("Without any protection", f"{self.best.without_privacy:,} people would be enough"))
+            text = f"{self.best.without_privacy:,} people would be enough (proved)"
+            facts.append(Fact("Without any protection", text))
         if self.best is not None:
             facts.append(Fact("The number rests on", _basis(self.best)))
         return facts
 
     def _picture(self) -> Lines | None:
-        series = {name: points for name, points in self.lines.items() if len(points) > 1}
+        series = {
+            name: [(m, users) for m, users, _ in points] for name, points in self.lines.items() if len(points) > 1
+        }
         if not series:
             return None
         return Lines(
@@ -209,8 +223,7 @@ class Plan(Shown):
         rows = []
         for line in self.ways.rows:
             users = "–" if line.users is None else f"{line.users:,}"
-            basis = "proved" if line.users is not None and line.users == line.proved else line.note or "simulated"
-            why = basis if line.users is not None else line.note.removeprefix("not planned: ")
+            why = line.note.removeprefix("not planned: ")
             if line.protects == "record":
                 why = f"{why}; protects single records only, so it does not count here"
             rows.append((self._named(line.method), users, self.explained.get(line.needs, line.needs), why))
@@ -224,20 +237,23 @@ class Plan(Shown):
 
     def _notes(self) -> list[str]:
         return [
-            "A proved number holds for all people who keep to what is promised. A simulated one was found with made-up "
-            "people, and holds for people like them."
+            "A proved number holds for all people who keep to what is promised; an exact one does, and for some people "
+            "one fewer would not. A simulated one was found with made-up people, and holds for people like them: at "
+            "all points that were looked at, what was needed lay in the range that is given. The lines of the picture "
+            "are of the same kinds."
         ]
 
     def _least(self) -> str:
         if self.least is None:
             return f"No such number is known here: {self.no_bound}."
         more = ""
-        if self.best is not None and self.best.basis == "proved":
+        if self.best is not None and self.best.basis in ("proved", "exact"):
             more = f" The best method here needs {_beside(self.best.n_users, self.least)}."
         elif self.best is not None:
             more = " The number of the best method here is for people as they were simulated, and not for all."
         return (
-            f"No method with this protection can do with fewer than {self.least:,} people, whoever invents it.{more} "
+            f"No method with this protection can do with fewer than {self.least:,} people, whoever invents it: that is "
+            f"proved.{more} "
             f"This is about {self.least_for}."
         )
 
@@ -281,9 +297,7 @@ def plan(
     (True, True)
     """
     kind = task_of(task)
-    there = None if n_users is None else check_count(n_users, "n_users", 2)
-    if there is not None and there > MOST_USERS:
-        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
+    there = None if n_users is None else users_there(n_users)
     given: dict[str, Any] = {"m": m, "epsilon": epsilon, "delta": delta, "beta": beta}
     wanted: Any = alpha
     if alpha is None and there is not None and kind.has_alpha:
@@ -295,6 +309,9 @@ def plan(
     taken = fewest(ways_of(kind, problem), problem)
     best = None if taken is None else sized(kind, problem, taken)
     least, no_bound, least_for = bound_of(problem)
+    reached = Answer("alpha", None, None, there or 0, (0, 0))
+    if there is not None and best is not None and kind.has_alpha:
+        reached = _reached(kind, problem, there, best.method)
     return Plan(
         task=task,
         question=kind.question,
@@ -306,7 +323,8 @@ def plan(
         least=least,
         no_bound=no_bound,
         least_for=least_for,
-        reached=None if there is None or best is None else _reached(kind, problem, there, best.method),
+        reached=reached.value,
+        reached_kind="" if reached.plan is None else reached.plan.basis,
         changes=() if best is None else tuple(_changes(kind, problem, best)),
         lines={} if best is None else _lines(kind, problem, best),
         explained=_explained(kind),
@@ -314,36 +332,29 @@ def plan(
     )
 
 
-def _needed(task: Task, problem: Problem, method: str) -> int | None:
-    found = chosen(figures(task.method(method), task, problem), least_for_all(problem))
-    return None if found is None else found[0]
-
-
-def _least_users(task: Task, problem: Problem) -> int | None:
-    found = fewest(ways_of(task, problem), problem)
-    return None if found is None or found.number is None else found.number[0]
-
-
-def _reached(task: Task, problem: Problem, n_users: int, method: str) -> float | None:
+def _reached(task: Task, problem: Problem, n_users: int, method: str) -> Answer:
     """The least accuracy, within 5 %, that so many people are enough for: by one method."""
-    if math.isnan(problem.alpha):
-        return None
     top = min(task.largest_alpha * (1 - 1e-9), max(problem.alpha, 2 * task.scale(problem)))
-    return least_value(task, problem, method, n_users, "alpha", (top * 1e-6, top), float, NEARLY).value
+    return least_value(task, problem, method, n_users, "alpha", (top * 1e-6, top), float, NEARLY)
 
 
 def _changes(task: Task, problem: Problem, best: SampleSize) -> Sequence[Change]:
     """What would halve the people of the best method."""
     half = max(1, best.n_users // 2)
 
-    def search(name: str, start: float, most: float, make: Callable[[float], Any]) -> tuple[float, int] | None:
+    def search(name: str, start: float, most: float, make: Callable[[float], Any]) -> tuple[float, SampleSize] | None:
         end = min(most, start * 2**DOUBLINGS)
         if end <= start:
             return None
         found = least_value(task, problem, best.method, half, name, (start, end), make, NEARLY)
-        return None if found.value is None or found.plan is None else (float(found.value), found.plan.n_users)
+        return None if found.value is None or found.plan is None else (float(found.value), found.plan)
 
     changes = []
+
+    def add(name: str, found: tuple[float, SampleSize] | None, text: str) -> None:
+        value, users, basis = (None, None, "") if found is None else (found[0], found[1].n_users, found[1].basis)
+        changes.append(Change(name, value, users, f"{text} ({basis})" if basis else text, basis))
+
     m, epsilon = problem.m, problem.rate
     found = search("m", m, MOST_RECORDS, lambda value: math.ceil(value - 1e-9))
     text = (
@@ -351,7 +362,7 @@ def _changes(task: Task, problem: Problem, best: SampleSize) -> Sequence[Change]
         if found
         else "More records of each person: no number that was tried halves it."
     )
-    changes.append(Change("m", found and found[0], found and found[1], text))
+    add("m", found, text)
     found = search("epsilon", epsilon, MOST_EPSILON, lambda value: Fraction(f"{value:.3g}"))
     text = (
         f"Weaker protection: epsilon about {found[0]:.3g}, in place of {epsilon:.3g}. The chance of a result then "
@@ -359,7 +370,7 @@ def _changes(task: Task, problem: Problem, best: SampleSize) -> Sequence[Change]
         if found
         else f"Weaker protection: no epsilon up to {MOST_EPSILON} halves it."
     )
-    changes.append(Change("epsilon", found and found[0], found and found[1], text))
+    add("epsilon", found, text)
     if not math.isnan(problem.alpha):
         most = task.largest_alpha * 0.999 if math.isfinite(task.largest_alpha) else problem.alpha * 2**DOUBLINGS
         found = search("alpha", problem.alpha, most, lambda value: float(f"{value:.3g}"))
@@ -368,27 +379,30 @@ def _changes(task: Task, problem: Problem, best: SampleSize) -> Sequence[Change]
             if found
             else "A coarser answer: no accuracy that has a meaning halves it."
         )
-        changes.append(Change("alpha", found and found[0], found and found[1], text))
+        add("alpha", found, text)
     for parameter in task.parameters:
         if parameter.default is False and problem[parameter.name] is False:
-            users = _least_users(task, problem.at(**{parameter.name: True}))
-            if users is not None and users < best.n_users:
+            asked = problem.at(**{parameter.name: True})
+            way = fewest(ways_of(task, asked), asked)
+            if way is not None and way.number is not None and way.number[0] < best.n_users:
+                users, basis = way.number
                 halves = "halves it" if users <= half else "helps, and does not halve it"
-                text = f"{parameter.what[0].upper()}{parameter.what[1:]}. This {halves}: {users:,} people."
-                changes.append(Change(parameter.name, None, users, text))
+                text = f"{parameter.what[0].upper()}{parameter.what[1:]}. This {halves}: {users:,} people ({basis})."
+                changes.append(Change(parameter.name, None, users, text, basis))
     return changes
 
 
-def _lines(task: Task, problem: Problem, best: SampleSize) -> dict[str, tuple[tuple[int, int], ...]]:
+def _lines(task: Task, problem: Problem, best: SampleSize) -> dict[str, tuple[tuple[int, int, str], ...]]:
     """People needed against records of each, by the best method and by the usual ways."""
     names = [best.method, *(way.name for way in task.methods if way.baseline and way.name != best.method)]
-    lines = {}
+    lines: dict[str, tuple[tuple[int, int, str], ...]] = {}
     for name in names:
-        points = []
+        points: list[tuple[int, int, str]] = []
         for m in sorted({*DRAWN, problem.m}):
-            users = _needed(task, problem.at(m=m), name)
-            if users is not None:
-                points.append((m, users))
+            asked = problem.at(m=m)
+            found = chosen(figures(task.method(name), task, asked), least_for_all(asked))
+            if found is not None:
+                points.append((m, *found))
         lines[name] = tuple(points)
     return lines
 
@@ -428,9 +442,10 @@ def _beside(users: int, least: int) -> str:
 
 
 def _basis(best: SampleSize) -> str:
-    if best.basis == "proved":
-        return f"a proof: {best.proved.source}"
+    if best.basis in ("proved", "exact"):
+        return f"{'a proof' if best.basis == 'proved' else 'an exact calculation'}: {best.proved.source}"
     wide = f"{100 * (best.calibrated.error or 0):.0f} %"
     if best.basis == "extrapolated":
         return f"a simulation of other numbers, {best.calibrated.source}; {wide} were added"
-    return f"a simulation: {best.calibrated.source}; it was off by up to {wide}"
+    low, high = best.calibrated.range or (0, 0)
+    return f"a simulation: {best.calibrated.source}; it was off by up to {wide}: from {low:,} to {high:,} people"

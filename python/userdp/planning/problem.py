@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from userdp.accounting import group_privacy
 from userdp.exact.epsilon import planned_epsilon
@@ -16,6 +16,7 @@ from userdp.exact.numbers import (
     Delta,
     Epsilon,
     LogRatio,
+    PrivacyLevel,
     check_count,
     open_unit_interval,
     parse_delta,
@@ -25,10 +26,20 @@ from userdp.exact.numbers import (
     within_floats,
 )
 
+if TYPE_CHECKING:
+    from userdp.planning.fano import Level
+    from userdp.planning.hard_tasks import Term
+    from userdp.report import Comparison
+
 MOST_USERS = 2**32
 """Estimators number users by words of 32 bits."""
 MOST_RECORDS = 2**31 - 1
 """As the largest m of estimators."""
+
+
+Kind = Literal["rate", "proved", "exact", "simulated", "extrapolated"]
+"""What a number is: a shape without constants; a bound that is proved; an exact calculation; a simulation, which has a
+range; or a simulation of other numbers."""
 
 
 class NotPlanned(Exception):
@@ -57,6 +68,8 @@ class Parameter:
     what: str
     read: Reader
     default: Any = REQUIRED
+    called: str = ""
+    """What bounds and rates call it, if that is another name."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,41 @@ def _shown(value: Any) -> Any:
     return float(parse_level(value)) if isinstance(value, (Fraction, LogRatio)) else value
 
 
+@dataclass(frozen=True)
+class ErrorsAsked:
+    """Errors that are asked for with so many users, as given."""
+
+    n_users: int
+    m: int | None
+    epsilon: Epsilon
+    delta: Delta
+    beta: float | None
+    values: Mapping[str, Any]
+
+    def known(self, task: str, **defaults: Any) -> dict[str, Any]:
+        """The parameters of a task, or an error that names the first that is none."""
+        for name in self.values:
+            if name not in defaults:
+                raise TypeError(f"{name} is no parameter of task {task!r}, which has: {', '.join(defaults)}")
+        return {**defaults, **{name: value for name, value in self.values.items() if value is not None}}
+
+
+def users_there(n_users: int) -> int:
+    """A number of users that estimators take."""
+    users = check_count(n_users, "n_users", 2)
+    if users > MOST_USERS:
+        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
+    return users
+
+
+def records_there(m: int, name: str = "m") -> int:
+    """A number of records of a user that estimators take."""
+    records = check_count(m, name)
+    if records > MOST_RECORDS:
+        raise ValueError(f"{name} must be at most {MOST_RECORDS}; got {short_repr(m)}")
+    return records
+
+
 Terms = Mapping[str, float]
 """Numbers of users by name, which are added up."""
 
@@ -134,6 +182,8 @@ class Method:
     theorem: str = ""
     """What the proved number rests on."""
     proved: Callable[[Problem], int] | None = None
+    exact: bool = False
+    """Whether that is an exact calculation: with one user fewer, some users have a larger error, or fail more often."""
     reached: Callable[[Problem, int], float] | None = None
     """The accuracy that is proved for so many users, where that is quicker than a search for `proved`."""
     too_few: Callable[[Problem, int], bool] | None = None
@@ -154,19 +204,98 @@ class Method:
 BASELINES = ("one record per person", "group privacy", "per-user clipping")
 
 
+# --- what no algorithm can beat
+
+LARGEST = 1e100
+"""Of sizes in bounds."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Users that are asked for, for an accuracy."""
+
+    alpha: float
+    """0 for tasks without one."""
+    beta: float | None
+    """None for an expected error."""
+    m: int
+    epsilon: Epsilon
+    delta: Delta
+    level: Level
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a parameter of the bound."""
+        return self.values[name]
+
+    @property
+    def failure(self) -> float:
+        """Beta, where there is one."""
+        assert self.beta is not None
+        return self.beta
+
+
+@dataclass(frozen=True)
+class AskedError:
+    """An error that is asked for, with so many users."""
+
+    n: int
+    m: int
+    level: PrivacyLevel
+    delta: Fraction
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a parameter of the bound."""
+        return self.values[name]
+
+    @property
+    def rate(self) -> float:
+        """Epsilon: of a larger one bounds are lower, and floats are as small as this."""
+        return max(float(self.level), 1 / LARGEST)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What no algorithm can beat, of a task."""
+
+    holds_for: str = ""
+    """Which algorithms the number of users is about, and which distributions it is over."""
+    terms: Callable[[Asked], dict[str, Term]] | None = None
+    """Numbers of users; None where there are errors only."""
+    parameters: tuple[Parameter, ...] = ()
+    mean: bool = False
+    """Whether an expected error can be asked for."""
+    share: bool = True
+    """Whether accuracies are probabilities or shares, below 1."""
+    has_alpha: bool = True
+    error: Callable[[AskedError], tuple[str, dict[str, float]]] | None = None
+    """What is at least so large with n users, and its terms."""
+    error_parameters: tuple[Parameter, ...] = ()
+
+
+# --- tasks
+
+
 @dataclass(frozen=True)
 class Task:
-    """A question that can be planned."""
+    """A question, with all that the planner has for it: methods, a bound for all methods, errors with so many users."""
 
     name: str
-    question: str
+    question: str = ""
     """In words: "the mean of users' records"."""
-    measure: str
+    measure: str = ""
     """Of what alpha is the bound."""
-    parameters: tuple[Parameter, ...]
-    methods: tuple[Method, ...]
-    data: str
+    parameters: tuple[Parameter, ...] = ()
+    methods: tuple[Method, ...] = ()
+    """None for what has a bound or errors only."""
+    data: str = ""
     """The users that calibrated numbers were simulated with."""
+    bound: Bound | None = None
+    hard: Callable[[Problem], tuple[int | None, str, str]] | None = None
+    """The bound of a problem, where it is not that for the values of its parameters: see `userdp.planning.bounds`."""
+    errors: Callable[[ErrorsAsked], Comparison] | None = None
+    """Methods side by side, by their errors with so many users."""
     largest_alpha: float = 1.0
     """Accuracies are below it."""
     scale: Callable[[Problem], float] = lambda problem: 1.0
@@ -193,9 +322,7 @@ class Task:
         values: Mapping[str, Any],
     ) -> Problem:
         """Read all arguments; errors name them and say what is accepted."""
-        records = check_count(m, "m")
-        if records > MOST_RECORDS:
-            raise ValueError(f"m must be at most {MOST_RECORDS}; got {short_repr(m)}")
+        records = records_there(m)
         accuracy = self._accuracy(alpha)
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in values:

@@ -11,8 +11,8 @@ from typing import Any
 
 from userdp.display import Fact, Section, Shown
 from userdp.display.numbers import rounded
-from userdp.exact.numbers import Delta, Epsilon, check_count, short_repr
-from userdp.planning.problem import MOST_RECORDS, MOST_USERS, Method, NotPlanned, Problem, Task
+from userdp.exact.numbers import Delta, Epsilon, short_repr
+from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Problem, Task, records_there, users_there
 from userdp.planning.sample_size import (
     NEAR,
     SampleSize,
@@ -62,7 +62,8 @@ class Answer(Shown):
         ]
 
     def _sections(self) -> Sequence[Section]:
-        text = self.reason if self.value is None else rounded(self.value)
+        basis = "" if self.plan is None else f" ({self.plan.basis})"
+        text = self.reason if self.value is None else f"{rounded(self.value)}{basis}"
         answer = Fact(f"Least {self.quantity}", text)
         facts = [answer, Fact("Users", f"{self.n_users:,}")]
         if self.plan is not None:
@@ -102,11 +103,11 @@ def accuracy_reached(
 
     Examples
     --------
-    >>> answer = accuracy_reached("mean", n_users=734, method="laplace", m=16, epsilon=1, homogeneous=True)
+    >>> answer = accuracy_reached("mean", n_users=735, method="laplace", m=16, epsilon=1, homogeneous=True)
     >>> round(answer.value, 4), answer.plan.n_users
     (0.01, 734)
     """
-    kind, users = task_of(task), _users(n_users)
+    kind, users = task_of(task), users_there(n_users)
     if not kind.has_alpha:
         raise ValueError(f"task {task!r} has no accuracy of its own: that is the algorithm's")
     first = kind.problem(
@@ -149,10 +150,8 @@ def records_needed(
     >>> records_needed("mean", n_users=1000, method="laplace", epsilon=1, alpha=0.01, homogeneous=True).value
     11
     """
-    kind, users = task_of(task), _users(n_users)
-    largest = check_count(most, "most")
-    if largest > MOST_RECORDS:
-        raise ValueError(f"most must be at most {MOST_RECORDS}; got {short_repr(most)}")
+    kind, users = task_of(task), users_there(n_users)
+    largest = records_there(most, "most")
     first = kind.problem(m=1, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
     return least_value(kind, first, method, users, "m", (1, largest), round)
 
@@ -190,18 +189,11 @@ def epsilon_needed(
     >>> round(answer.value, 2)
     0.46
     """
-    kind, users = task_of(task), _users(n_users)
+    kind, users = task_of(task), users_there(n_users)
     if isinstance(most, bool) or not isinstance(most, (int, float)) or not 0.01 <= most < math.inf:
         raise ValueError(f"most must be a number from 0.01 on; got {short_repr(most)}")
     first = kind.problem(m=m, epsilon=1, delta=delta, alpha=alpha, beta=beta, values=parameters)
     return least_value(kind, first, method, users, "epsilon", (0.01, float(most)), Fraction)
-
-
-def _users(n_users: int) -> int:
-    users = check_count(n_users, "n_users", 2)
-    if users > MOST_USERS:
-        raise ValueError(f"n_users must be at most {MOST_USERS}; got {short_repr(n_users)}")
-    return users
 
 
 def least_value(

@@ -32,6 +32,8 @@ class Regime(Shown):
         For each method that has a number somewhere: how many users it needs with each m.
     best : tuple of str or None
         For each m, the method that needs the fewest users among those whose needs are promised.
+    kinds : mapping from str to tuple of str
+        What each number of `users` is: "proved", "exact", "simulated" or "extrapolated"; empty where there is none.
     """
 
     task: str
@@ -39,21 +41,35 @@ class Regime(Shown):
     m: tuple[int, ...]
     users: Mapping[str, tuple[int | None, ...]]
     best: tuple[str | None, ...]
+    kinds: Mapping[str, tuple[str, ...]]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
         object.__setattr__(self, "users", MappingProxyType(dict(self.users)))
+        object.__setattr__(self, "kinds", MappingProxyType(dict(self.kinds)))
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
-            {"m": m, "method": name, "users": users[index], "best": self.best[index] == name}
+            {
+                "m": m,
+                "method": name,
+                "users": users[index],
+                "kind": self.kinds[name][index],
+                "best": self.best[index] == name,
+            }
             for name, users in self.users.items()
             for index, m in enumerate(self.m)
         ]
 
     def _sections(self) -> Sequence[Section]:
         rows = [
-            (name, *("–" if number is None else f"{number:,}" for number in users))
+            (
+                name,
+                *(
+                    "–" if number is None else f"{number:,} ({kind})"
+                    for number, kind in zip(users, self.kinds[name], strict=True)
+                ),
+            )
             for name, users in self.users.items()
         ]
         table = Table("Users needed with so many records of each", ("method", *map(str, self.m)), rows)
@@ -112,23 +128,24 @@ def regime_map(
     --------
     >>> found = regime_map("mean", m=(1, 16, 256), epsilon=1, alpha=0.05, homogeneous=True)
     >>> found.best, found.users["laplace"]
-    (('laplace', 'laplace', 'iterated'), (408, 71, 58))
+    (('laplace', 'laplace', 'iterated'), (409, 71, 58))
     """
     kind = task_of(task)
     sizes = tuple(sorted({check_count(number, "m") for number in m}))
     if not 1 <= len(sizes) <= 64:
         raise ValueError(f"m must have 1 to 64 numbers; got {len(sizes)}")
-    rows: dict[str, list[int | None]] = {way.name: [] for way in kind.methods}
+    rows: dict[str, list[tuple[int | None, str]]] = {way.name: [] for way in kind.methods}
     best: list[str | None] = []
     problem = None
     for number in sizes:
         problem = kind.problem(m=number, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
         ways = ways_of(kind, problem)
         for way in ways:
-            rows[way.method.name].append(None if way.number is None else way.number[0])
+            rows[way.method.name].append(way.number or (None, ""))
         found = fewest(ways, problem)
         best.append(None if found is None else found.method.name)
     assert problem is not None
-    users = {name: tuple(numbers) for name, numbers in rows.items() if any(number is not None for number in numbers)}
+    known = {name: list(zip(*found, strict=True)) for name, found in rows.items() if any(kind for _, kind in found)}
+    users, kinds = ({name: found[place] for name, found in known.items()} for place in (0, 1))
     shown = {name: value for name, value in problem.sizes.items() if name != "m"}
-    return Regime(kind.name, shown, sizes, users, tuple(best))
+    return Regime(kind.name, shown, sizes, users, tuple(best), kinds)

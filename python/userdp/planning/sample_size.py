@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from userdp.display import Fact, Section, Shown, Table
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import Delta, Epsilon
 from userdp.exceptions import BudgetError
 from userdp.planning.calibration import WIDER, calibration_of
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, NotSimulated, Problem, Task
-from userdp.planning.problem_bounds import bound_of
+from userdp.planning.lower_bounds import bound_of
+from userdp.planning.problem import MOST_USERS, Kind, Method, NotPlanned, NotSimulated, Problem, Task
 from userdp.planning.tasks import task_of
 
-Kind = Literal["rate", "proved", "calibrated", "extrapolated"]
 NEAR = 2
 """A proved number up to so many times a calibrated one is taken in its place, as it holds for all users."""
 
@@ -33,18 +32,19 @@ class Figure:
 
     Attributes
     ----------
-    kind : {"rate", "proved", "calibrated", "extrapolated"}
+    kind : {"rate", "proved", "exact", "simulated", "extrapolated"}
     value : float or None
         "rate": the paper's formula, without constants and logarithms: for its shape only. "proved": with so many users
-        the accuracy is kept, by a theorem with explicit constants. "calibrated": by simulations with users of one
-        kind. "extrapolated": the same formula beyond the numbers that were simulated. None where there is none.
+        the accuracy is kept, by a theorem with explicit constants. "exact": the same by an exact calculation, and with
+        one user fewer it is not kept for all users. "simulated": by simulations with users of one kind.
+        "extrapolated": the same formula beyond the numbers that were simulated. None where there is none.
     source : str
         The paper's row, what is proved, or what was simulated.
     terms : mapping from str to float
         What the value is the sum of.
     error : float or None
-        Of a calibrated number: the largest relative error at the points simulated; twice that where it is
-        extrapolated, which is a margin and no bound.
+        Of a simulated number: the largest relative error at the points simulated, in units of the number and of what
+        was needed; twice that where it is extrapolated, which is a margin and no bound.
     reason : str
         Why there is no value.
     outside : bool
@@ -61,6 +61,21 @@ class Figure:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
+
+    @property
+    def range(self) -> tuple[int, int] | None:
+        """Of a simulated number: between which users the need was, in these units, at all points simulated."""
+        if self.value is None or self.error is None:
+            return None
+        return max(1, math.floor(self.value * (1 - self.error))), math.ceil(self.value * (1 + self.error))
+
+    @property
+    def rests_on(self) -> str:
+        """What the value is, in a few words."""
+        if self.range is None:
+            return "rate, shape only" if self.kind == "rate" else self.kind
+        beyond = " beyond the numbers that were simulated" if self.kind == "extrapolated" else ""
+        return f"{self.kind}{beyond}, from {self.range[0]:,} to {self.range[1]:,}"
 
 
 def figures(method: Method, task: Task, problem: Problem) -> tuple[Figure, Figure, Figure]:
@@ -79,8 +94,9 @@ def _rate(method: Method, problem: Problem) -> Figure:
 
 
 def _proved(method: Method, problem: Problem) -> Figure:
+    kind: Kind = "exact" if method.exact else "proved"
     if method.proved is None:
-        return Figure("proved", None, method.theorem, reason="no number of users is proved with constants")
+        return Figure(kind, None, method.theorem, reason="no number of users is proved with constants")
     try:
         users = method.proved(problem)
         if users > MOST_USERS:
@@ -88,9 +104,9 @@ def _proved(method: Method, problem: Problem) -> Figure:
         least = least_for_all(problem)
         if method.protects == "user" and max(2, users) < least:  # tests look for such a case, and know of none
             raise NotPlanned(f"its proof of {users:,} users contradicts the bound of {least:,}: please report this")
-        return Figure("proved", users, method.theorem)
+        return Figure(kind, users, method.theorem)
     except (NotPlanned, BudgetError, ImportError) as error:  # learners need scikit-learn, which planning does not
-        return Figure("proved", None, method.theorem, reason=str(error))
+        return Figure(kind, None, method.theorem, reason=str(error))
 
 
 def calibrated_figure(method: Method, task: Task, problem: Problem) -> Figure:
@@ -100,15 +116,15 @@ def calibrated_figure(method: Method, task: Task, problem: Problem) -> Figure:
         assert method.terms is not None
         terms = {name: found.constants[name] * size for name, size in method.terms(problem).items()}
     except (NotPlanned, ImportError) as error:
-        return Figure("calibrated", None, task.data, reason=str(error), outside=isinstance(error, NotSimulated))
+        return Figure("simulated", None, task.data, reason=str(error), outside=isinstance(error, NotSimulated))
     users = max(1, math.ceil(math.fsum(terms.values())))
     if users > MOST_USERS:
-        return Figure("calibrated", None, task.data, reason=f"more than {MOST_USERS} users")
+        return Figure("simulated", None, task.data, reason=f"more than {MOST_USERS} users")
     source = f"{found.points} points simulated, {found.runs} runs each, seed {found.seed}: {task.data}"
     if beyond:
         source = f"extrapolated, as it was simulated for {' and '.join(beyond)} only: {source}"
         return Figure("extrapolated", users, source, terms, WIDER * found.error)
-    return Figure("calibrated", users, source, terms, found.error)
+    return Figure("simulated", users, source, terms, found.error)
 
 
 @dataclass(frozen=True)
@@ -121,14 +137,14 @@ class SampleSize(Shown):
     measure : str
         What is at most alpha, and how surely.
     n_users : int
-        The number to take, at least 2: the calibrated one with its error on top, but no fewer than the lower bound for
+        The number to take, at least 2: the simulated one with its error on top, but no fewer than the lower bound for
         all users; or the proved one where that is at most twice as large or nothing was simulated.
-    basis : {"proved", "calibrated", "extrapolated"}
+    basis : {"proved", "exact", "simulated", "extrapolated"}
         Which of these it is.
     rate, proved, calibrated : Figure
         The last one is "extrapolated" where the numbers are beyond those simulated.
     without_privacy : int or None
-        How many users are enough for sampling alone, where that is known.
+        How many users are enough for sampling alone, where that is known: proved.
     sizes : mapping
         The public numbers that it is for.
     """
@@ -145,6 +161,7 @@ class SampleSize(Shown):
     sizes: Mapping[str, Any]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
+        low, high = self.calibrated.range or (None, None)
         return [
             {
                 "task": self.task,
@@ -153,8 +170,11 @@ class SampleSize(Shown):
                 "basis": self.basis,
                 "rate": self.rate.value,
                 "proved": self.proved.value,
+                "proved_kind": self.proved.kind,
                 "calibrated": self.calibrated.value,
-                "error": self.calibrated.error,
+                "calibrated_kind": self.calibrated.kind,
+                "range_low": low,
+                "range_high": high,
                 "without_privacy": self.without_privacy,
             }
         ]
@@ -163,9 +183,9 @@ class SampleSize(Shown):
         users = Fact("Users", f"{self.n_users:,} ({self.basis})")
         facts = [users, Fact("Accuracy", self.measure)]
         if self.without_privacy is not None:
-            facts.append(Fact("Enough for sampling alone", f"{self.without_privacy:,}"))
+            facts.append(Fact("Enough for sampling alone", f"{self.without_privacy:,} (proved)"))
         rows = [
-            (figure.kind, "–" if figure.value is None else rounded(figure.value), figure.reason or figure.source)
+            (figure.rests_on, "–" if figure.value is None else rounded(figure.value), figure.reason or figure.source)
             for figure in (self.rate, self.proved, self.calibrated)
         ]
         table = Table("Three numbers of users", ("kind", "users", "what it rests on"), rows)
@@ -200,7 +220,7 @@ def chosen(figures_of: tuple[Figure, Figure, Figure], least: int) -> tuple[int, 
     _, proved, calibrated = figures_of
     sure = sure_of(calibrated, least)
     if proved.value is not None and (sure is None or proved.value <= NEAR * sure[0]):
-        return max(2, int(proved.value)), "proved"
+        return max(2, int(proved.value)), proved.kind
     return sure
 
 
@@ -249,7 +269,7 @@ def user_complexity(
 
     Notes
     -----
-    A calibrated number is for users as simulated, which `SampleSize.calibrated` describes. Up to 10 times beyond the
+    A simulated number is for users as simulated, which `SampleSize.calibrated` describes. Up to 10 times beyond the
     range simulated it is called extrapolated, and has twice the error on top. A proved number is for all users, as its
     theorem says.
 
@@ -257,7 +277,7 @@ def user_complexity(
     --------
     >>> plan = user_complexity("mean", method="laplace", m=16, epsilon=1, alpha=0.01, homogeneous=True)
     >>> plan.n_users, plan.basis, plan.without_privacy
-    (734, 'proved', 625)
+    (735, 'proved', 625)
     """
     kind = task_of(task)
     problem = kind.problem(m=m, epsilon=epsilon, delta=delta, alpha=alpha, beta=beta, values=parameters)
@@ -313,6 +333,16 @@ class Way(NamedTuple):
     numbers: tuple[Figure, Figure, Figure]
     number: tuple[int, Kind] | None
     least: int
+
+    @property
+    def rests_on(self) -> str:
+        """What the number to take is, in a few words."""
+        if self.number is None:
+            return ""
+        users, kind = self.number
+        words = next(figure.rests_on for figure in self.numbers[1:] if figure.kind == kind)
+        raised = kind in ("simulated", "extrapolated") and users == self.least and self.simulated < users
+        return f"{words}; no fewer than the lower bound" if raised else words
 
     @property
     def simulated(self) -> float:

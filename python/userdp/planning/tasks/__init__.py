@@ -9,17 +9,17 @@ from userdp.exact.numbers import short_repr
 from userdp.planning.problem import Task
 from userdp.planning.tasks.convex import SCO
 from userdp.planning.tasks.distributions import DISCRETE, GAUSSIAN, GAUSSIAN_MEAN, PRODUCT
-from userdp.planning.tasks.finite import FINITE
+from userdp.planning.tasks.finite import FINITE, TESTING
 from userdp.planning.tasks.hypotheses import HYPOTHESES
 from userdp.planning.tasks.means import MEAN
-from userdp.planning.tasks.pac import AGNOSTIC, PAC
+from userdp.planning.tasks.pac import AGNOSTIC, FINITE_CLASS, PAC
 from userdp.planning.tasks.quantiles import QUANTILE
-from userdp.planning.tasks.regressions import LINEAR, LOGISTIC
+from userdp.planning.tasks.regressions import DESCENT, LINEAR, LOGISTIC, REGRESSION
 from userdp.planning.tasks.selection import SELECTION
-from userdp.planning.tasks.tables import GROUP_BY, SUM
+from userdp.planning.tasks.tables import COUNT, GROUP_BY, SUM
 from userdp.planning.tasks.thresholds import THRESHOLD
 
-TASKS: Mapping[str, Task] = MappingProxyType(
+ALL_TASKS: Mapping[str, Task] = MappingProxyType(
     {
         task.name: task
         for task in (
@@ -40,9 +40,18 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             LOGISTIC,
             LINEAR,
             SCO,
+            TESTING,
+            COUNT,
+            FINITE_CLASS,
+            REGRESSION,
+            DESCENT,
         )
     }
 )
+
+
+TASKS: Mapping[str, Task] = MappingProxyType({name: task for name, task in ALL_TASKS.items() if task.methods})
+"""Those with methods; the others have a bound, or errors with so many users, only."""
 
 
 def task_of(name: str) -> Task:

@@ -12,8 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 from userdp.exact.numbers import LogRatio, parse_level
+from userdp.planning import packings
+from userdp.planning.bounds import DIMENSION, LIPSCHITZ, RADIUS, named_count, size
+from userdp.planning.hard_tasks import Term as BoundTerm
+from userdp.planning.hard_tasks import expected, few_users, linear_loss_errors, packed
 from userdp.planning.problem import (
     MOST_USERS,
+    Asked,
+    AskedError,
+    Bound,
     Method,
     NotPlanned,
     Parameter,
@@ -28,6 +35,7 @@ from userdp.planning.rates import rate
 from userdp.planning.tasks.means import least_users
 
 NEEDS_DELTA = "delta must be > 0, as the noise of descents is Gaussian"
+MOST_DIMENSION = 10**100
 MOST_ROUNDS = 2**20
 """Of descents."""
 
@@ -149,6 +157,22 @@ def theorem_4(lipschitz: Callable[[Problem], float], radius: Callable[[Problem],
     return terms
 
 
+def _bound(asked: Asked) -> dict[str, BoundTerm]:
+    d, scale, m = asked["dimension"], float(asked["lipschitz"]) * float(asked["radius"]), asked.m
+    if asked.beta is not None:
+        return packed(packings.linear_losses(d, asked.alpha, scale, m), asked.level, asked.beta)
+    return expected(lambda accuracy: packings.linear_losses(d, accuracy, scale, m), asked.level, asked.alpha)
+
+
+def _least_risk(asked: AskedError) -> tuple[str, dict[str, float]]:
+    longest, radius, sigma = asked["lipschitz"], asked["radius"], asked["sigma"]
+    terms = few_users(asked.n, asked.level, asked.delta, 2 * longest * radius)
+    if sigma is not None:
+        given = (asked.n, asked.m, asked["dimension"], asked.rate, asked.delta)
+        terms |= linear_loss_errors(*given, float(sigma), float(longest), float(radius))
+    return "excess risk", terms
+
+
 ROW = "LSAKKMS21: Theorem 4, convex loss, expected risk, inverted to users"
 THEOREM = "[LSAKKMS21, Proposition 4] with constants, and uniform convergence by chaining"
 RUNS = "ClippedGradientDescent(clip=lipschitz, average='all', n_iterations=2 smoothness radius^2 / alpha)"
@@ -197,4 +221,19 @@ SCO = Task(
     largest_alpha=math.inf,
     scale=lambda problem: problem["lipschitz"] * problem["radius"],
     accuracy="mean",
+    bound=Bound(
+        "all learners of parameters in the ball that work for every convex loss with such gradients, of all "
+        "distributions of records",
+        _bound,
+        (DIMENSION, LIPSCHITZ, RADIUS),
+        mean=True,
+        share=False,
+        error=_least_risk,
+        error_parameters=(
+            named_count("dimension", "entries of the parameters", most=MOST_DIMENSION, default=1),
+            LIPSCHITZ,
+            RADIUS,
+            Parameter("sigma", "the sub-Gaussian constant of gradients, for a second term", size, None),
+        ),
+    ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
@@ -14,9 +14,18 @@ import numpy.typing as npt
 
 from userdp.exact.numbers import short_repr
 from userdp.exceptions import BudgetError
+from userdp.planning import packings
+from userdp.planning.bounds import DIMENSION, MOST_COLUMNS, by_packings, named_count, real
 from userdp.planning.chances import (
+    MOST_CANDIDATES,
+    MOST_CELLS,
     Floats,
+    Line,
+    clipping,
+    distance_of_normals,
+    draws,
     misses,
+    nearest_distributions,
     of_one_record,
     of_records,
     rate_row,
@@ -27,6 +36,8 @@ from userdp.planning.chances import (
 )
 from userdp.planning.problem import (
     BASELINES,
+    Asked,
+    Bound,
     Method,
     NotPlanned,
     NotSimulated,
@@ -35,15 +46,6 @@ from userdp.planning.problem import (
     Task,
     counts_from,
     positive,
-)
-from userdp.planning.tasks.line_chances import (
-    MOST_CANDIDATES,
-    MOST_CELLS,
-    Line,
-    clipping,
-    distance_of_normals,
-    draws,
-    nearest_distributions,
 )
 
 DRAWS, SEED = 4000, 13
@@ -86,8 +88,7 @@ def users_of_noise(
 def distance_of_shares(shares: Floats) -> Floats:
     """Total variation, for errors of shares by symbol."""
     # What all symbols have too much of is taken off again, as shares sum to 1.
-    found: Floats = np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1) / 2
-    return found
+    return np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1) / 2
 
 
 def distance_of_means(means: Floats) -> Floats:
@@ -162,8 +163,7 @@ def _members(size: int, unit: int) -> npt.NDArray[np.int64]:
     if size == 2:
         return np.column_stack([first, unit - first])
     grid = np.stack(np.meshgrid(first, first, indexing="ij"), axis=-1).reshape(-1, 2)
-    found: npt.NDArray[np.int64] = np.column_stack([grid, unit - grid.sum(axis=1)])[grid.sum(axis=1) <= unit]
-    return found
+    return np.column_stack([grid, unit - grid.sum(axis=1)])[grid.sum(axis=1) <= unit]
 
 
 def _users_by_cover(in_rounds: bool, problem: Problem) -> float:
@@ -240,8 +240,7 @@ class Location:
     def errors(self, n: int, epsilon: float, normal: Floats, uniform: Floats) -> Floats:
         """How far off the mean is, in standard deviations."""
         cells = self.line.median_cell(n, epsilon * self.share, normal, uniform)
-        found: Floats = self.points[cells.astype(np.int64)]
-        return found
+        return self.points[cells.astype(np.int64)]
 
 
 def _users_of_location(problem: Problem) -> float:
@@ -315,6 +314,8 @@ def _always(value: Any) -> Callable[[Problem], Any]:
     return lambda problem: value
 
 
+WITHIN = "all learners, of any distribution, of all distributions"
+SYMBOLS = named_count("n_symbols", "symbols of a record, or of each of its columns", 2, MOST_COLUMNS)
 DISCRETE_ROW = "GKKMMZ23: Table 1, discrete distributions, users, this paper"
 COVERS = "[GKKMMZ23, Theorem 41] with explicit constants: DiscreteDistribution.users_needed"
 DISCRETE = Task(
@@ -350,10 +351,23 @@ DISCRETE = Task(
         ),
     ),
     data="examples are even over the symbols, independently",
+    bound=Bound(
+        f"{WITHIN} on so many symbols",
+        by_packings(lambda asked: packings.discrete(asked["n_symbols"], asked.alpha, asked.m)),
+        (SYMBOLS,),
+    ),
 )
 
 
 PRODUCT_ROW = "GKKMMZ23: Table 1, product distributions, users, this paper"
+
+
+def _product(asked: Asked) -> Iterable[packings.Packing]:
+    k, d = asked["n_symbols"], asked["dimension"]
+    if k * d > MOST_COLUMNS:
+        raise ValueError(f"n_symbols * dimension must be at most {MOST_COLUMNS}; got {k} and {d}")
+    return packings.product(k, d, asked.alpha, asked.m)
+
 
 PRODUCT = Task(
     name="product",
@@ -361,7 +375,7 @@ PRODUCT = Task(
     measure="the total variation distance",
     parameters=(
         Parameter("n_symbols", "how many symbols each column has", counts_from(2, 1024)),
-        Parameter("n_columns", "how many columns", counts_from(1, 1024)),
+        Parameter("n_columns", "how many columns", counts_from(1, 1024), called="dimension"),
     ),
     methods=(
         *(
@@ -383,7 +397,9 @@ PRODUCT = Task(
             for name in ("joint", "coordinate")
         ),
     ),
-    data="",
+    bound=Bound(
+        f"{WITHIN} that are products of so many columns of symbols", by_packings(_product), (SYMBOLS, DIMENSION)
+    ),
     missing=dict.fromkeys(BASELINES, "counts of every column with noise: nothing is proved, and nothing was simulated"),
 )
 
@@ -395,7 +411,15 @@ def _at_least_one(value: Any, name: str) -> float:
     return number
 
 
-COLUMNS = Parameter("n_columns", "how many columns", counts_from(1, 1024), 1)
+def _kappa(value: Any, name: str) -> float:
+    number = real(value, name)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1; got {short_repr(value)}")
+    return number
+
+
+COLUMNS = Parameter("n_columns", "how many columns", counts_from(1, 1024), 1, "dimension")
+LONGEST = Parameter("mean_bound", "R, of the norm of the mean, in standard deviations", real)
 BOUND = Parameter("mean_bound", "no mean is longer than it, in units of the least standard deviation", positive)
 MEAN_ROW = "GKKMMZ23: Table 1, Gaussian, known covariance, users, this paper"
 NORMAL_ROW = "GKKMMZ23: Table 1, Gaussian, bounded covariance, users, this paper"
@@ -424,6 +448,13 @@ GAUSSIAN_MEAN = Task(
             "",
             _users_of_means,
         ),
+    ),
+    bound=Bound(
+        f"{WITHIN} that are normal with covariance 1 and a mean in the ball",
+        by_packings(
+            lambda asked: packings.gaussian_means(asked["dimension"], asked["mean_bound"], asked.alpha, asked.m)
+        ),
+        (LONGEST, DIMENSION),
     ),
     data=(
         "each column has variance 1 and a mean of half the bound; in the usual ways records are cut 3 standard "
@@ -478,6 +509,15 @@ GAUSSIAN = Task(
             terms=term(of_records(_users_of_normal)),
             baseline="group privacy",
         ),
+    ),
+    bound=Bound(
+        f"{WITHIN} that are normal with a mean in the ball and a covariance from I to kappa I",
+        by_packings(
+            lambda asked: packings.gaussians(
+                asked["dimension"], asked["mean_bound"], asked["kappa"], asked.alpha, asked.m
+            )
+        ),
+        (LONGEST, Parameter("kappa", "covariances are from I to kappa I", _kappa), DIMENSION),
     ),
     data="a mean of half the bound and a variance of half of kappa, but at least 1; one column",
     missing={

@@ -10,7 +10,22 @@ from typing import Any
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import nonzero_level, parse_delta, short_repr
 from userdp.item_to_user import plan_user_level, trivial_users
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, counts_from
+from userdp.planning.bounds import anything, named_count
+from userdp.planning.fano import MOST_USERS as MOST_BOUNDED
+from userdp.planning.fano import fano_users, users_from_item_level
+from userdp.planning.hard_tasks import FANO, Term, few_users, larger
+from userdp.planning.problem import (
+    MOST_USERS,
+    Asked,
+    AskedError,
+    Bound,
+    Method,
+    NotPlanned,
+    Parameter,
+    Problem,
+    Task,
+    counts_from,
+)
 
 
 def _item_epsilon(value: Any, name: str) -> Any:
@@ -82,6 +97,35 @@ def _one_record(problem: Problem) -> int:
     return _by_groups(problem.at(m=1))
 
 
+def _bound(asked: Asked) -> dict[str, Term]:
+    terms: dict[str, Term] = {}
+    count, kl, tv = asked["n_told_apart"], asked["kl"], asked["tv"]
+    if count is None and asked["item_users"] is None:
+        raise TypeError("n_told_apart or item_users is needed for task='finite'")
+    given: dict[str, Any] = {"epsilon": asked.epsilon, "delta": asked.delta, "beta": asked["beta"]}
+    if count is not None:
+        source = f"{FANO}: {short_repr(count)} distributions"
+        larger(terms, "few users", Term(fano_users(count, **given), source))
+        if kl is not None or tv is not None:
+            larger(terms, "private", Term(fano_users(count, **given, m=asked.m, kl=kl, tv=tv), source))
+    elif kl is not None or tv is not None:
+        raise TypeError("kl and tv go with n_told_apart")
+    if asked["item_users"] is not None:
+        users = users_from_item_level(asked["item_users"], m=asked.m)
+        larger(terms, "one record each", Term(min(users, MOST_BOUNDED), "[GKKMMZ23, Observation 28]"))
+    return terms
+
+
+def _test(asked: AskedError) -> tuple[str, dict[str, float]]:
+    return "mean squared error", few_users(asked.n, asked.level, asked.delta, Fraction(1))
+
+
+TESTING = Task(
+    name="testing",
+    question="which of two distributions, which one record tells apart, users' records come from",
+    bound=Bound(error=_test),
+)
+
 PROOF = "the proof of DelStab, and the stability that follows from privacy for records"
 FINITE = Task(
     name="finite",
@@ -121,5 +165,17 @@ FINITE = Task(
     ),
     data="any data: what is proved does not depend on them",
     has_alpha=False,
+    bound=Bound(
+        "all algorithms that solve the task for all the distributions that are told apart",
+        _bound,
+        (
+            named_count("n_told_apart", "distributions for which no answer is good twice", 2, 2**4096, default=None),
+            Parameter("kl", "the largest Kullback-Leibler divergence of two of them", anything, None),
+            Parameter("tv", "the largest total variation of two of them", anything, None),
+            Parameter("item_users", "users who are needed with one record each", anything, None),
+        ),
+        has_alpha=False,
+    ),
+    hard=lambda problem: (None, "it depends on what the algorithm is to find out", ""),
     missing={"per-user clipping": "an algorithm of which nothing is known has nothing to clip"},
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from userdp.planning import packings
+from userdp.planning.bounds import by_packings, named_count
 from userdp.planning.chances import FLIPPED, of_records, rate_row, rounded_up
-from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, counts_from
+from userdp.planning.problem import Bound, Method, NotPlanned, Parameter, Problem, Task, counts_from
 
 
 def _proved(problem: Problem) -> int:
@@ -58,5 +60,10 @@ HYPOTHESES = Task(
         ),
     ),
     data="",
+    bound=Bound(
+        "all selections that work for every family of so many candidates, when the truth is one of them",
+        by_packings(lambda asked: packings.hypotheses(asked["n_hypotheses"], asked.alpha, asked.m)),
+        (named_count("n_hypotheses", "candidates", 2),),
+    ),
     missing={"per-user clipping": "'scores' is that: a user's votes for each pair of distributions are clipped"},
 )

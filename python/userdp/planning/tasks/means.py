@@ -7,13 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from userdp.exact.numbers import parse_level
 from userdp.means.methods import METHODS, NEED_A_PROMISE
 from userdp.means.problem import MeanMethod, MeanProblem
+from userdp.planning.bounds import DIMENSION, MAX_NORM, Known, known_for, known_of
+from userdp.planning.fano import MARGIN
+from userdp.planning.hard_tasks import Term, few_users, mean_terms
 from userdp.planning.problem import (
     MOST_USERS,
+    Asked,
+    AskedError,
+    Bound,
+    ErrorsAsked,
     Method,
     NotPlanned,
     NotSimulated,
@@ -25,11 +32,15 @@ from userdp.planning.problem import (
     flag,
     positive,
     record_delta,
+    users_there,
 )
 from userdp.planning.rates import rate
+from userdp.report import Comparison, Prediction
 
 FULL_RANGE = ("gaussian", "laplace")
 """The methods that do not think of users: full noise for the whole range."""
+SEEN = 1 / 16
+"""Of less noise, in units of where records are, nothing is cut off that could be seen."""
 PROMISES = {"none": "nothing", "at most": "user_std", "independent": "homogeneous=True"}
 
 
@@ -68,17 +79,36 @@ def plan_of(method: str, problem: MeanProblem) -> MeanMethod:
         raise NotPlanned(str(error)) from None
 
 
-@lru_cache(maxsize=4096)
-def errors_of(method: str, problem: MeanProblem) -> tuple[float, float]:
-    """Root mean squares of the L2 error of a method, by noise only and with the most that clipping can move."""
+def noise_of(method: str, problem: MeanProblem) -> float:
+    """The root mean square of the L2 noise of a method, from its exact distribution."""
     plan = plan_of(method, problem)
-    accuracy = plan.accuracy()
     # How much noise "tested" has, hangs on what is drawn.
-    noise = plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * accuracy.noise()
-    worst = accuracy.worst(problem.dimension)
+    return plan.predicted_error() if plan.name == "tested" else math.sqrt(problem.dimension) * plan.accuracy().noise()
+
+
+class MeanErrors(NamedTuple):
+    """Root mean squares of the L2 error of a method."""
+
+    noise: float
+    """What is left of the noise about the middle of where records are."""
+    worst: float
+    """With the most that clipping and rounding can move: against the mean of the users at hand."""
+    rounding: float
+    """The most that rounding moves a vector."""
+
+
+@lru_cache(maxsize=4096)
+def errors_of(method: str, problem: MeanProblem) -> MeanErrors:
+    """The errors of a method, from the plan by which it runs."""
+    accuracy = plan_of(method, problem).accuracy()
+    noise, worst = noise_of(method, problem), accuracy.worst(problem.dimension)
+    rounding = math.sqrt(problem.dimension) * accuracy.rounding
     if worst < math.inf:
-        worst = min(worst, farthest(problem, accuracy.bias is None))
-    return projected(noise, problem), worst
+        # Noise has mean 0, given all that is rounded and clipped.
+        alone = math.sqrt(problem.dimension) * accuracy.noise()
+        moved = math.sqrt(max(worst**2 - alone**2, 0.0)) + rounding
+        worst = min(math.hypot(alone, moved), farthest(problem, accuracy.bias is None) + rounding)
+    return MeanErrors(projected(noise, problem), worst, rounding)
 
 
 def farthest(problem: MeanProblem, symmetric: bool) -> float:
@@ -92,7 +122,7 @@ def farthest(problem: MeanProblem, symmetric: bool) -> float:
 
 def projected(noise: float, problem: MeanProblem) -> float:
     """What is left of noise of that root mean square by projecting to where records are, about the middle of it."""
-    if noise <= problem.ball / 16:  # nothing is cut off that could be seen
+    if noise <= problem.ball * SEEN:
         return noise
     d = problem.dimension
     # Of each column for a box, and of the length for a ball, as if the noise were Gaussian.
@@ -138,8 +168,15 @@ def per_record(problem: MeanProblem, m: int, *, group: bool) -> MeanProblem:
 
 
 def full_range(problem: MeanProblem) -> float:
-    """The least noise of the methods that do not think of users."""
-    return min(errors_of(method, problem)[0] for method in FULL_RANGE if problem.delta or method == "laplace")
+    """The least noise of the methods that do not think of users, as projected."""
+    return min(errors_of(method, problem).noise for method in FULL_RANGE if problem.delta or method == "laplace")
+
+
+def full_range_worst(problem: MeanProblem) -> MeanErrors:
+    """The errors of the one of them whose largest error is least."""
+    # What is left of noise about the middle is no bound: at the border of where records are it may be more.
+    known = (errors_of(method, problem) for method in FULL_RANGE if problem.delta or method == "laplace")
+    return min(known, key=lambda errors: errors.worst)
 
 
 def sampling(problem: Problem) -> float:
@@ -200,7 +237,7 @@ def _reference_users(problem: Problem, m: int, noise: Callable[[int], float]) ->
 
 def _noise(method: str, problem: Problem, n: int) -> float:
     asked = asked_of(method, mean_problem(problem, n), problem.m)
-    return errors_of(method, asked)[0]
+    return errors_of(method, asked).noise
 
 
 def _terms(method: str, problem: Problem) -> dict[str, float]:
@@ -263,18 +300,19 @@ def _users(error: Errors, problem: Problem) -> int:
     return least_users(partial(error, problem), problem.alpha, max(2, without_privacy(problem)))
 
 
-def _with_sampling(worst: float, problem: Problem, n_users: int) -> float:
-    return math.hypot(worst, sampling(problem) / math.sqrt(n_users))
+def _with_sampling(errors: MeanErrors, problem: Problem, n_users: int) -> float:
+    """Against the mean that users are drawn from; users' rounded means spread a little more than their means."""
+    return math.hypot(errors.worst, (sampling(problem) + errors.rounding) / math.sqrt(n_users))
 
 
 def _by_method(method: str, problem: Problem, n_users: int) -> float:
     asked = asked_of(method, mean_problem(problem, n_users), problem.m)
-    return _with_sampling(errors_of(method, asked)[1], problem, n_users)
+    return _with_sampling(errors_of(method, asked), problem, n_users)
 
 
 def _grouped(problem: Problem, n_users: int) -> float:
     records = per_record(mean_problem(problem, n_users), problem.m, group=True)
-    return _with_sampling(full_range(records), problem, n_users)
+    return _with_sampling(full_range_worst(records), problem, n_users)
 
 
 def _one_record(problem: Problem, n_users: int) -> float:
@@ -287,7 +325,7 @@ def _of_one_record(problem: Problem) -> Problem:
 
 
 def _clipped(problem: Problem, n_users: int) -> float:
-    return _with_sampling(full_range(mean_problem(problem, n_users)), problem, n_users)
+    return _with_sampling(full_range_worst(mean_problem(problem, n_users)), problem, n_users)
 
 
 def _needs(method: str, problem: Problem) -> str:
@@ -307,6 +345,111 @@ def _kept(method: str, problem: Problem) -> bool:
 def _check(problem: Problem) -> None:
     if problem["user_std"] is not None and problem["homogeneous"]:
         raise ValueError("user_std and homogeneous=True promise the same thing: give one of them")
+
+
+# --- errors with so many users
+
+GROUP = "group privacy"
+RECORDS = "records only"
+KINDS_WHERE_TESTED = "noise exact where its tests pass as is hinted, worst error proved"
+REASON = "what WinsorizedMean takes by itself for what is promised"
+
+
+def kinds_of_errors(noise: float, problem: MeanProblem) -> str:
+    """What the errors of a row are: of little noise nothing is cut off."""
+    exact = noise <= problem.ball * SEEN
+    return f"noise {'exact' if exact else 'approximated, as if normal'}, worst error proved"
+
+
+def compare_means(asked: ErrorsAsked) -> Comparison:
+    """All methods that can run at this privacy, the group-privacy baseline, and the mean that protects records."""
+    if asked.m is None:
+        raise TypeError("m is needed for task='mean': how many records a user has")
+    users, m = users_there(asked.n_users), asked.m
+    # Accuracies of means may be any: here they are what is asked for.
+    given: dict[str, Any] = {"epsilon": asked.epsilon, "delta": asked.delta, "beta": asked.beta}
+    planned = MEAN.problem(m=m, **given, alpha=1, values=asked.values)
+    problem = mean_problem(planned, users)
+    automatic = plan_of("auto", replace(asked_of("auto", problem, m), promise=problem.promise)).name
+    rows: list[Prediction] = []
+    for method in METHODS:
+        if method == "auto":
+            continue
+        taken = asked_of(method, problem, m)
+        try:
+            noise, worst, _ = errors_of(method, taken)
+        except NotPlanned:  # it needs a positive delta, or cannot be certified at this one
+            continue
+        notes = [KINDS_WHERE_TESTED if method == "tested" else kinds_of_errors(noise, taken)]
+        notes += ["too few users for it"] * bool(plan_of(method, taken).warnings())
+        needs = PROMISES[taken.promise]
+        rows.append(Prediction(method, "user", noise, worst if worst < math.inf else None, needs, "; ".join(notes)))
+    try:
+        records = per_record(problem, m, group=True)
+        noise = full_range(records)
+        note = f"{kinds_of_errors(noise, records)}; one record at epsilon / {m}" + " and less delta" * bool(
+            problem.delta
+        )
+        rows.append(Prediction(GROUP, "user", noise, full_range_worst(records).worst, note=note))
+    except NotPlanned as reason:
+        rows.append(Prediction(GROUP, "user", None, None, note=f"not planned: {reason}"))
+    records = per_record(problem, m, group=False)
+    noise = full_range(records)
+    note = f"{kinds_of_errors(noise, records)}; no guarantee for users"
+    rows.append(Prediction(RECORDS, "record", noise, full_range_worst(records).worst, note=note))
+    sizes = {
+        "n_users": problem.n_users,
+        "m": m,
+        "dimension": problem.dimension,
+        "max_norm": problem.max_norm,
+        "epsilon": float(parse_level(problem.epsilon)),
+        "delta": float(problem.delta),
+        "promise": PROMISES[problem.promise],
+    }
+    return Comparison("mean", sizes, tuple(rows), automatic, REASON)
+
+
+# --- the bound
+
+NORM = Parameter("norm", "'l2', or 'max' where max_norm bounds each column", choice("l2", "max"), "l2")
+IN_A_BALL = "all estimates of the mean of all distributions in the ball (or in the cube, for norm='max')"
+NEAR = "all estimates of the mean of users in the ball (or cube) whose means are within user_std of it (in RMS)"
+
+
+def _bound(asked: Asked) -> dict[str, Term]:
+    d, cube = asked["dimension"], asked["norm"] == "max"
+    norm = float(asked["max_norm"]) * (math.sqrt(d) if cube else 1.0)
+    return mean_terms(d, norm, asked.alpha, asked.beta, asked.m, asked.level, cube=cube)
+
+
+def _least_square(asked: AskedError) -> tuple[str, dict[str, float]]:
+    return "mean squared error", few_users(asked.n, asked.level, asked.delta, 4 * asked["max_norm"] ** 2)
+
+
+BOUND = Bound(
+    IN_A_BALL,
+    _bound,
+    (DIMENSION, MAX_NORM, NORM),
+    mean=True,
+    share=False,
+    error=_least_square,
+    error_parameters=(DIMENSION, MAX_NORM),
+)
+
+
+def _hard(problem: Problem) -> Known:
+    """Of users who are near each other: by users whose records are all alike, which m does not help."""
+    if problem["user_std"] is None:
+        return known_for(MEAN, problem)
+    # No user is farther from the middle of a smaller ball, or of a smaller cube, than user_std.
+    corners = math.sqrt(problem["dimension"]) if problem["norm"] == "max" else 1.0
+    size = min(problem["max_norm"], problem["user_std"] * (1 - MARGIN) / corners)
+    given = {name: problem[name] for name in ("dimension", "norm", "max_norm")}
+    near, none, _ = known_of(BOUND, "mean", problem.at(m=1), given | {"max_norm": size}, alpha=problem.alpha)
+    # And a user at the mean is at no distance from it: what few users say, whatever they have, is by such ones.
+    few, few_none, _ = known_of(BOUND, "mean", problem, given, term="few users", alpha=problem.alpha)
+    least = max(near or 0, few or 0)
+    return (least, "", NEAR) if least else (None, none or few_none, "")
 
 
 STANDARDS = {"laplace": _standard_pure, "practical": _standard_with_beta, "paper": _standard_with_beta}
@@ -355,7 +498,7 @@ MEAN = Task(
     parameters=(
         Parameter("dimension", "columns", counts_from(1, 2**24), 1),
         Parameter("max_norm", "the largest norm of a record", positive, 1.0),
-        Parameter("norm", "'l2', or 'max' where max_norm bounds each column", choice("l2", "max"), "l2"),
+        NORM,
         Parameter(
             "user_std", "a promise: how far users' means are from their mean, in root mean square", positive, None
         ),
@@ -389,4 +532,7 @@ MEAN = Task(
     accuracy="root mean square",
     check=_check,
     without_privacy=without_privacy,
+    bound=BOUND,
+    hard=_hard,
+    errors=compare_means,
 )

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from userdp.exact.numbers import short_repr
+from userdp.dimensions import users_implied
+from userdp.exact.numbers import check_count, parse_exact, short_repr
 from userdp.exceptions import BudgetError
-from userdp.learners.tolerance import LEFT_OVER, T_SHARE, candidates_for_t
+from userdp.learners.tolerance import candidates_for_t
 from userdp.mechanisms import ApproximatePrivateMode
 from userdp.mechanisms.mode import binomial_window
+from userdp.planning import packings
+from userdp.planning.bounds import MOST_COLUMNS, named_count, size
 from userdp.planning.chances import (
     FLIPPED,
     Floats,
     binomial,
     draws_for,
+    miss_of_score,
     misses,
     of_one_record,
     of_records,
@@ -27,8 +34,30 @@ from userdp.planning.chances import (
     users_for,
     usual_ways,
 )
+from userdp.planning.fano import MOST_USERS as MOST_BOUNDED
+from userdp.planning.hard_tasks import (
+    Term,
+    expected,
+    finite_class_errors,
+    finite_class_terms,
+    larger,
+    merged,
+    packed,
+)
 from userdp.planning.least_error import proved_surrogate
-from userdp.planning.problem import Method, NotPlanned, NotSimulated, Parameter, Problem, Task, between, counts_from
+from userdp.planning.problem import (
+    Asked,
+    AskedError,
+    Bound,
+    Method,
+    NotPlanned,
+    NotSimulated,
+    Parameter,
+    Problem,
+    Task,
+    between,
+    counts_from,
+)
 
 FARTHER = 2
 """Hypotheses of the reference data are worse than the best one by so many times alpha."""
@@ -174,8 +203,7 @@ def users_of_correlated(problem: Problem) -> float:
 
 def changes(y: int, m: int, p: float) -> Floats:
     """The probabilities of Bin(m - y, p) - Bin(y, p), from -y to m - y."""
-    found: Floats = np.convolve(binomial(y, p)[::-1], binomial(m - y, p))
-    return found
+    return np.convolve(binomial(y, p)[::-1], binomial(m - y, p))
 
 
 @lru_cache(maxsize=32)
@@ -204,29 +232,7 @@ def _histograms(n: int, chances: Floats, normal: Floats) -> Floats:
     """Users by Y: normal approximations of multinomial numbers."""
     roots = np.sqrt(chances)
     centered = normal * roots - (normal @ roots)[:, None] * chances
-    found: Floats = np.maximum(n * chances + math.sqrt(n) * centered, 0)
-    return found
-
-
-def draw_of_score(least: Floats, n_users: float, rate: float) -> Floats:
-    """Probabilities of the candidates for t, the first axis, in the method "score"."""
-    target = math.floor(n_users * LEFT_OVER)
-    before = np.concatenate([np.full((1, *least.shape[1:]), n_users), least[:-1]])
-    crossing = np.maximum(np.maximum(target - before, least - target), 0)
-    chances = np.exp(-float(T_SHARE) * rate / 2 * (crossing - crossing.min(axis=0)))
-    found: Floats = chances / chances.sum(axis=0)
-    return found
-
-
-def miss_of_score(scores: Floats, n_users: float, rate: float, *, log_sizes: Floats, flips: bool) -> Floats:
-    """The probability of a hypothesis that is not the first, for scores of shape (ts, ..., hypotheses)."""
-    bad = np.arange(scores.shape[-1]) > 0
-    if len(scores) == 1:
-        return misses(scores[0], rate / 2, bad, log_sizes=log_sizes, flips=flips)
-    chances = draw_of_score(scores.min(axis=-1), n_users, rate)
-    last = (1 - float(T_SHARE)) * rate / 2
-    found: Floats = (chances * misses(scores, last, bad, log_sizes=log_sizes, flips=flips)).sum(axis=0)
-    return found
+    return np.maximum(n * chances + math.sqrt(n) * centered, 0)
 
 
 def _sizes(candidates: int) -> Floats:
@@ -257,8 +263,9 @@ def users_of_score(problem: Problem) -> float:
             scores[place, :, 0] = users @ best[place]
             spread = np.sqrt(users @ (fail * (1 - fail)))
             scores[place, :, 1:] = (users @ fail)[:, None] + spread[:, None] * independent
-        flips = size <= FLIPPED
-        found = miss_of_score(np.clip(scores, 0, n), n, problem.rate, log_sizes=sizes, flips=flips)
+        bad, flips = np.arange(len(sizes)) > 0, size <= FLIPPED
+        clipped: Floats = np.clip(scores, 0, n)
+        found = miss_of_score(clipped, n, problem.rate, bad, log_sizes=sizes, flips=flips)
         return float(found.mean())
 
     return users_for(failure, problem.beta)
@@ -331,6 +338,93 @@ def _proved_surrogate(problem: Problem) -> int:
     return proved_surrogate(problem) if problem.m > 1 else rounded_up(_proved_agnostic)(problem)
 
 
+# --- bounds: classes of so many hypotheses, or that shatter so many points
+
+LARGEST_PRDIM = 2**12
+LABELS = "all learners, of any hypotheses, of all distributions of examples"
+VC_DIMENSION = named_count("vc_dimension", "so many points are shattered", most=MOST_COLUMNS, default=None)
+CLASS_SIZE = named_count("n_hypotheses", "learners that work for every class of so many hypotheses", 2, default=None)
+
+
+def _prdim(value: Any, name: str) -> int:
+    """2 to the power of a dimension, rounded down."""
+    dimension = parse_exact(value, name, "a number >= 0")
+    if not 0 <= dimension <= LARGEST_PRDIM:
+        raise ValueError(f"{name} must be from 0 to {LARGEST_PRDIM}; got {short_repr(value)}")
+    whole = math.floor(dimension)
+    size = int(2.0 ** float(dimension - whole) * (1 - 1e-12) * 2**52) * 2**whole // 2**52
+    return 2**whole if dimension == whole else max(size, 2**whole)
+
+
+PRDIM = Parameter(
+    "prdim", "at most the probabilistic representation dimension for (alpha, 1/4), to base 2", _prdim, None
+)
+
+
+def _class_bound(
+    task: str, family: Callable[[int, float, int], Iterable[packings.Packing]]
+) -> Callable[[Asked], dict[str, Term]]:
+    def terms(asked: Asked) -> dict[str, Term]:
+        shattered = asked["vc_dimension"]
+        if shattered is None and asked["n_hypotheses"] is not None:
+            # Some class of so many has all labels of log2 of them points.
+            shattered = asked["n_hypotheses"].bit_length() - 1
+        if shattered is None and asked["prdim"] is None:
+            raise TypeError(f"vc_dimension, n_hypotheses or prdim is needed for task={task!r}")
+        listed = () if shattered is None else family(shattered, asked.alpha, asked.m)
+        found = packed(listed, asked.level, asked.failure)
+        if asked["prdim"] is not None:
+            failure = min(asked.failure * (1 + 1e-12), math.nextafter(1, 0))
+            given: dict[str, Any] = {"epsilon": asked.epsilon, "delta": asked.delta, "beta": failure}
+            users = users_implied(asked["prdim"], **given, failure="1/4")
+            larger(found, "representation", Term(min(users, MOST_BOUNDED), "[GKM21, Lemma 4]"))
+        return found
+
+    return terms
+
+
+def _finite_losses(asked: Asked) -> dict[str, Term]:
+    k, bound, m = asked["n_hypotheses"], float(asked["max_loss"]), asked.m
+    if asked.beta is not None:
+        return packed(packings.finite_losses(k, asked.alpha, bound, m), asked.level, asked.beta)
+    terms = expected(lambda accuracy: packings.finite_losses(k, accuracy, bound, m), asked.level, asked.alpha)
+    if not asked.level.delta:
+        terms = merged(terms, finite_class_terms(k, asked.alpha, m, asked.level.rate, bound))
+    return terms
+
+
+def _finite_risk(asked: AskedError) -> tuple[str, dict[str, float]]:
+    if asked["n_hypotheses"] is None:
+        raise ValueError("n_hypotheses must be given for 'finite-class'; got None")
+    if asked.delta:
+        raise ValueError(
+            f"delta must be 0 for 'finite-class', which is proved for pure privacy; got {float(asked.delta):g}"
+        )
+    loss = float(asked["max_loss"])
+    return "excess risk", finite_class_errors(asked["n_hypotheses"], asked.n, asked.m, asked.rate, loss)
+
+
+def _any_count(value: Any, name: str) -> int:
+    return check_count(value, name, 2)
+
+
+MAX_LOSS = Parameter("max_loss", "the largest absolute value of a loss", size, Fraction(1))
+FINITE_CLASS = Task(
+    name="finite-class",
+    question="nearly the best of finitely many hypotheses, whatever the losses are",
+    measure="the excess risk",
+    bound=Bound(
+        "all choices of a hypothesis that work for every class of so many of them, with losses in [-max_loss, "
+        "max_loss]",
+        _finite_losses,
+        (named_count("n_hypotheses", "hypotheses", 2), MAX_LOSS),
+        mean=True,
+        share=False,
+        error=_finite_risk,
+        error_parameters=(Parameter("n_hypotheses", "hypotheses", _any_count, None), MAX_LOSS),
+    ),
+)
+
 HYPOTHESES = Parameter("n_hypotheses", "how many hypotheses the class has", counts_from(2, 2**40))
 EXPLAINED = "[GKKMMZ23, Lemma 22], the constants of RealizablePACClassifier.users_needed"
 NEARLY_EXPLAINED = "labels that some hypothesis explains, but for alpha / 100 of the examples"
@@ -387,6 +481,11 @@ PAC = Task(
     ),
     data=EXPLAINED_DATA,
     largest_alpha=0.5,
+    bound=Bound(
+        f"{LABELS} that a concept of the class labels",
+        _class_bound("pac", packings.realizable),
+        (VC_DIMENSION, PRDIM, CLASS_SIZE),
+    ),
 )
 
 
@@ -454,5 +553,6 @@ AGNOSTIC = Task(
         "many, independently of each other, that its error is larger by 2 alpha"
     ),
     largest_alpha=0.5,
+    bound=Bound(f"{LABELS} and labels", _class_bound("agnostic", packings.agnostic), (VC_DIMENSION, PRDIM, CLASS_SIZE)),
     check=_check_dimension,
 )

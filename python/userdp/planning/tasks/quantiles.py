@@ -8,8 +8,11 @@ from statistics import NormalDist
 
 import numpy as np
 
+from userdp.exact.numbers import open_unit_interval
+from userdp.planning import packings
+from userdp.planning.bounds import by_packings, named_count
 from userdp.planning.chances import Floats, of_one_record, of_records, rounded_up, term, users_for
-from userdp.planning.problem import Method, NotPlanned, Parameter, Problem, Task, choice, counts_from
+from userdp.planning.problem import Bound, Method, NotPlanned, Parameter, Problem, Task, choice, counts_from
 from userdp.tables import quantile
 from userdp.tables.quantiles import FARTHEST, WEIGHT, levels_of, sensitivity_of, unit_of
 
@@ -80,7 +83,7 @@ QUANTILE = Task(
     question="the value below which a share of all records is, drawn independently from one distribution by all users",
     measure="how far the value's rank is from the share",
     parameters=(
-        Parameter("n_points", "how many values the public grid has", counts_from(2, MOST_POINTS)),
+        Parameter("n_points", "how many values the public grid has", counts_from(2, MOST_POINTS), called="domain_size"),
         Parameter("share", "which quantile, as 1/2 for the median", _share, Fraction(1, 2)),
         Parameter("neighbors", "as of a session", choice("add-remove", "replace"), "add-remove"),
     ),
@@ -111,5 +114,13 @@ QUANTILE = Task(
     ),
     data="records are even over the grid, independently of each other and of whose they are",
     largest_alpha=0.5,
+    bound=Bound(
+        "all releases of a value of the grid, of all distributions on it",
+        by_packings(lambda asked: packings.quantiles(asked["domain_size"], asked["share"], asked.alpha, asked.m)),
+        (
+            named_count("domain_size", "values on the grid", 2),
+            Parameter("share", "which quantile, in (0, 1)", open_unit_interval, 0.5),
+        ),
+    ),
     missing={"per-user clipping": "'weights' is that: whatever number of records a user has, they weigh one together"},
 )

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import partial
 from statistics import NormalDist
 
 from userdp.means.gaussian_account import gaussian_account
+from userdp.planning import packings
+from userdp.planning.bounds import DIMENSION, MAX_NORM, RADIUS, Known, by_packings, known_for, size
 from userdp.planning.problem import (
+    Asked,
+    Bound,
+    ErrorsAsked,
     Method,
     NotPlanned,
     NotSimulated,
@@ -16,11 +22,13 @@ from userdp.planning.problem import (
     Problem,
     Task,
     Terms,
+    choice,
     counts_from,
     flag,
     positive,
 )
 from userdp.planning.tasks.convex import NEEDS_DELTA, ROW, Descent, of_record_level, theorem_4
+from userdp.report import Comparison
 
 SIGNAL = 3.0
 """The norm of the reference coefficients times that of rows: labels of a logistic model are then not all certain."""
@@ -135,6 +143,50 @@ def _proved(problem: Problem) -> int:
     return descent.users()
 
 
+def _packings(asked: Asked) -> Iterable[packings.Packing]:
+    scale, target = float(asked["max_norm"]) * float(asked["radius"]), float(asked["target_bound"])
+    return packings.regressions(asked["model"], asked["dimension"], asked.alpha, scale, target, asked.m)
+
+
+REGRESSION = Task(
+    name="regression",
+    question="the coefficients of a linear or of a logistic regression",
+    measure="the excess risk",
+    bound=Bound(
+        "all learners of parameters, of all distributions of features and targets within the bounds",
+        by_packings(_packings),
+        (
+            Parameter("model", "losses (s - y)^2 / 2, or ln(1 + e^(-y s))", choice("linear", "logistic"), "linear"),
+            DIMENSION,
+            MAX_NORM,
+            RADIUS,
+            Parameter("target_bound", "of linear ones: the largest absolute value of a target", size, Fraction(1)),
+        ),
+        share=False,
+    ),
+)
+"""Both models by the name that bounds and rates have for them; it has no methods of its own."""
+
+
+def _hard(task: Callable[[], Task], model: str) -> Callable[[Problem], Known]:
+    def hard(problem: Problem) -> Known:
+        given = {"model": model, "radius": reach(problem)}
+        return known_for(task(), problem, bound=REGRESSION.bound, name=REGRESSION.name, **given)
+
+    return hard
+
+
+def _descents(asked: ErrorsAsked) -> Comparison:
+    # They need scikit-learn, which other plans do not.
+    from userdp.planning.descents import compare_descents
+
+    return compare_descents(asked)
+
+
+DESCENT = Task(
+    name="descent", question="the coefficients of a logistic regression, by the descents there are", errors=_descents
+)
+
 TIGHT = "tight_bounds=True, as steps are in units of the bounds"
 LOGISTIC_NAME, LINEAR_NAME = "logistic-regression", "linear-regression"
 
@@ -179,7 +231,7 @@ _SPHERE = (
     "whose they are; "
 )
 
-LOGISTIC = Task(
+LOGISTIC: Task = Task(
     name=LOGISTIC_NAME,
     question="the coefficients of a logistic regression",
     measure="the excess of the mean loss ln(1 + exp(-y s)) on fresh records over that of the best coefficients",
@@ -217,10 +269,11 @@ LOGISTIC = Task(
             baseline="per-user clipping",
         ),
     ),
+    hard=_hard(lambda: LOGISTIC, "logistic"),
     data=_SPHERE + f"labels are of a logistic model whose coefficients have norm {SIGNAL:g} / max_norm",
 )
 
-LINEAR = Task(
+LINEAR: Task = Task(
     name=LINEAR_NAME,
     question="the coefficients of a linear regression",
     measure="the excess of the mean of (s - y)^2 / 2 on fresh records over that of the best coefficients",
@@ -229,6 +282,7 @@ LINEAR = Task(
         Parameter("target_bound", "targets are from -target_bound to it", positive, 1.0),
     ),
     methods=_ways("linear", "UserLevelLinearRegression()", "moments"),
+    hard=_hard(lambda: LINEAR, "linear"),
     data=_SPHERE + "targets are half of target_bound times a coordinate of the row in some direction, over max_norm, "
     "and half of it times an even number from -1 to 1",
     largest_alpha=math.inf,

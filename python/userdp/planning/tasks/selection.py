@@ -8,20 +8,36 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
-from userdp.exact.numbers import short_repr
-from userdp.exceptions import BudgetError
+from userdp.exact.numbers import open_unit_fraction, parse_delta, short_repr
 from userdp.mechanisms import ApproximatePrivateMode, PlannedPrivateMode, PurePrivateMode
-from userdp.planning.chances import term
-from userdp.planning.problem import MOST_USERS, Method, NotPlanned, Parameter, Problem, Task, Terms, counts_from
-from userdp.planning.rates import rate
-from userdp.planning.tasks.selection_chances import (
+from userdp.planning import packings
+from userdp.planning.bounds import known_for, named_count
+from userdp.planning.chances import (
     agreement,
     bits_of,
+    least_enough,
+    term,
     users_of_bits,
     users_of_reports,
     users_of_shuffling,
     users_of_threshold,
 )
+from userdp.planning.hard_tasks import Term, larger, packed, two_items_users
+from userdp.planning.problem import (
+    MOST_USERS,
+    Asked,
+    Bound,
+    Method,
+    NotPlanned,
+    Parameter,
+    Problem,
+    Task,
+    Terms,
+    counts_from,
+    flag,
+)
+from userdp.planning.rates import rate
+from userdp.planning.selections import selection_users
 from userdp.protocols import local, shuffle
 
 MOST_ITEMS = 2**24
@@ -57,8 +73,13 @@ def _failure(problem: Problem) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _by_weights(mechanism: Any, problem: Problem) -> int:
-    selection = PurePrivateMode(epsilon=problem.epsilon, n_items=problem["n_items"], mechanism=mechanism)
-    return _needed(problem, lambda: selection.users_needed(agreement=agreement(problem), beta=_failure(problem)))
+    failure = _failure(problem)
+
+    def find() -> int:
+        selection = PurePrivateMode(epsilon=problem.epsilon, n_items=problem["n_items"], mechanism=mechanism)
+        return selection.users_needed(agreement=agreement(problem), beta=failure)
+
+    return _needed(problem, find)
 
 
 @lru_cache(maxsize=1024)
@@ -134,19 +155,7 @@ def _by_shuffling(problem: Problem) -> int:
         most = math.floor((n + protocol.error_bound(half)) / 2)
         return _lower_tail(n, float(agreement(problem)), most) <= float(half)
 
-    def find() -> int:
-        high = 2
-        while not enough(high):
-            high *= 2
-            if high > MOST_USERS:
-                raise BudgetError(f"more than {MOST_USERS} users would be needed")
-        low = high // 2
-        while high - low > max(1, high // 1000):
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
-
-    return _needed(problem, find)
+    return _needed(problem, lambda: least_enough(enough, 2, 1000))
 
 
 def _lower_tail(n: int, p: float, most: int) -> float:
@@ -185,6 +194,29 @@ def _one_vote(problem: Problem) -> Problem:
     return problem.at(m=1)
 
 
+def _agreement(value: Any, name: str) -> Fraction:
+    share = parse_delta(value, name)
+    if not Fraction(1, 2) < share <= 1:
+        raise ValueError(f"{name} must be in (1/2, 1]; got {short_repr(value)}")
+    return share
+
+
+def _bound(asked: Asked) -> dict[str, Term]:
+    agreement, beta = asked["agreement"], asked.failure
+    share = float(agreement)
+    terms = packed(packings.common_items(asked["n_items"], share), asked.level, beta)
+    if not asked.level.delta:
+        users = two_items_users(min(1.0, share + packings.ROUNDED), beta, asked.level)
+        larger(terms, "private", Term(users, "two items, with the least failure of every mechanism"))
+    if asked["certified"] and 3 * beta < 1:
+        # It counts a third of its beta.
+        accepted = 3 * open_unit_fraction(asked["beta"], "beta")
+        given: dict[str, Any] = {"epsilon": asked.epsilon, "delta": asked.delta, "beta": accepted}
+        found = selection_users(n_items=asked["n_items"], agreement=agreement, **given)
+        larger(terms, "certified optimum", Term(found.n_users, "userdp.planning.selection_users"))
+    return terms
+
+
 PURE = "GKM21: Theorem 30, one item that nearly all users hold, users"
 APPROXIMATE = "GKM21: Theorem 25, one item that nearly all users hold, users"
 LOCAL = "GKM21: Theorem 29, one item that nearly all users hold, users"
@@ -193,7 +225,7 @@ MODELS = {PURE: "central", APPROXIMATE: "central", LOCAL: "local", SHUFFLED: "sh
 EXACT = "the probability of the failure, computed for the worst rest of the users"
 CHERNOFF = "a Chernoff bound for every other item"
 
-SELECTION = Task(
+SELECTION: Task = Task(
     name="selection",
     question="the item that most users have, one item of each user",
     measure="how far the most common item leads all others, as a share of the users, where it is to be found,",
@@ -206,6 +238,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             standard=_one_vote,
             theorem=EXACT,
+            exact=True,
             proved=partial(_by_weights, "permute-and-flip"),
             terms=_exact(partial(_by_weights, "permute-and-flip")),
         ),
@@ -216,6 +249,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             standard=_one_vote,
             theorem=EXACT,
+            exact=True,
             proved=partial(_by_weights, "exponential"),
             terms=_exact(partial(_by_weights, "exponential")),
         ),
@@ -226,6 +260,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             standard=_one_vote,
             theorem=EXACT,
+            exact=True,
             proved=_by_planned_table,
             too_few=_misses_by_table,
             terms=_exact(_by_planned_table),
@@ -237,6 +272,7 @@ SELECTION = Task(
             rate=partial(_rate, APPROXIMATE),
             standard=_one_vote,
             theorem=EXACT,
+            exact=True,
             proved=_by_threshold,
             terms=term(users_of_threshold),
         ),
@@ -297,6 +333,7 @@ SELECTION = Task(
             rate=partial(_rate, PURE),
             standard=_one_vote,
             theorem=EXACT,
+            exact=True,
             proved=_one_record,
             terms=_exact(_one_record),
             baseline="one record per person",
@@ -311,4 +348,15 @@ SELECTION = Task(
         "per-user clipping": "a user has one vote, which is what clipping to one record is",
     },
     check=_check,
+    bound=Bound(
+        "all selections, whatever items those who do not have the common one have",
+        _bound,
+        (
+            named_count("n_items", "items", 2),
+            Parameter("agreement", "the probability in (1/2, 1] with which a user has the common item", _agreement),
+            Parameter("certified", "whether to solve for certified optima of small worlds, too", flag, False),
+        ),
+        has_alpha=False,
+    ),
+    hard=lambda problem: known_for(SELECTION, problem, agreement=agreement(problem)),
 )

@@ -10,11 +10,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from userdp.exact.numbers import LogRatio, Neighbors, parse_level
-from userdp.planning.groups import LISTED, most_groups, of_listed, of_unlisted
+from userdp.planning.bounds import LEAST_ALPHA, Known, known_of, named_count
+from userdp.planning.chances import least_enough
+from userdp.planning.fano import MARGIN
+from userdp.planning.groups import LISTED, compare_groups, most_groups, of_listed, of_unlisted
+from userdp.planning.hard_tasks import Term, group_terms
 from userdp.planning.problem import (
     MOST_USERS,
+    Asked,
+    Bound,
     Method,
     NotPlanned,
     Parameter,
@@ -116,16 +123,7 @@ def _unlisted(problem: Problem) -> int:
         return math.hypot(noise, math.sqrt(hidden) * users) <= problem.alpha * n
 
     # From where groups of the share are nearly always shown, more users are better.
-    low = 1
-    high = max(2, math.ceil(noise / problem.alpha))
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > MOST_USERS:
-            raise NotPlanned("more than 2**32 users would be needed; raise alpha or epsilon")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return least_enough(enough, max(2, math.ceil(noise / problem.alpha)))
 
 
 def _bounded(problem: Problem) -> str:
@@ -144,6 +142,47 @@ def _grouped_needs(problem: Problem) -> str:
     return LISTED if problem.m == 1 else f"{LISTED}, no two records of a user in one group"
 
 
+# --- bounds: how many users some groups have, of all datasets
+
+COUNTED = "all releases of such counts or sums of all datasets of n users, at any n"
+NEIGHBORS = Parameter("neighbors", "as of a session", choice("add-remove", "replace"), "add-remove")
+
+
+def _bound(asked: Asked) -> dict[str, Term]:
+    keys = asked.values.get("n_keys", 1)
+    most = min(keys, asked.values.get("max_keys") or keys)
+    replaced = asked["neighbors"] == "replace"
+    return group_terms(keys, most, asked.alpha, asked.failure, asked.level, replace=replaced)
+
+
+COUNT = Task(
+    name="count",
+    question="how many users there are, or have something",
+    measure="the error as a share of all users",
+    bound=Bound(COUNTED, _bound, (NEIGHBORS,)),
+)
+
+
+def _hard(problem: Problem, alpha: float) -> Known:
+    """Of one count, or of one sum in which a user has nothing or the largest total."""
+    # A root mean square error of alpha is, by Chebyshev, an error above 2 alpha in a quarter of all releases at most.
+    if 2 * alpha >= 1:
+        return None, "none is known for so coarse an answer", ""
+    asked: dict[str, Any] = {"alpha": max(2 * alpha, LEAST_ALPHA) * (1 + MARGIN), "beta": "1/4"}
+    assert COUNT.bound is not None
+    return known_of(COUNT.bound, problem.task, problem, {"neighbors": problem["neighbors"]}, **asked)
+
+
+def _hard_groups(problem: Problem) -> Known:
+    if problem["n_keys"] is None:
+        return None, "where groups are found by their size, none is known for a group of one size", ""
+    return _hard(problem, problem.alpha)
+
+
+def _hard_sum(problem: Problem) -> Known:
+    return _hard(problem, problem.alpha * problem["max_value"] / total_of_user(problem))
+
+
 def _check_groups(problem: Problem) -> None:
     _most(problem)
     if problem["n_keys"] is None and not problem.delta:
@@ -158,7 +197,7 @@ GROUP_BY = Task(
         Parameter("n_keys", "how many groups the public list has; None where there is no list", counts_from(1), None),
         Parameter("max_keys", "in how many groups a user counts at most; None for all", counts_from(1), None),
         Parameter("share", "the share of all users whom a group without a list has", positive, 0.01),
-        Parameter("neighbors", "as of a session", choice("add-remove", "replace"), "add-remove"),
+        NEIGHBORS,
     ),
     methods=(
         *(
@@ -167,6 +206,7 @@ GROUP_BY = Task(
                 f"userdp.tables, {what}",
                 needs=_listed_needs,
                 theorem=EXACT,
+                exact=True,
                 proved=partial(_count, name),
             )
             for name, what in (
@@ -180,6 +220,7 @@ GROUP_BY = Task(
             "userdp.tables, groups that nobody listed",
             rests=_bounded,
             theorem="the exact variance of the noise, and the exact probability that a group is hidden",
+            exact=True,
             proved=_unlisted,
         ),
         Method(
@@ -187,6 +228,7 @@ GROUP_BY = Task(
             "counts of records at epsilon / m",
             needs=_grouped_needs,
             theorem=EXACT,
+            exact=True,
             proved=_grouped_count,
             baseline="group privacy",
         ),
@@ -195,13 +237,24 @@ GROUP_BY = Task(
             "each user in max_keys groups, with the full noise",
             needs=_listed_needs,
             theorem=EXACT,
+            exact=True,
             proved=_clipped_count,
             baseline="per-user clipping",
         ),
     ),
-    data="",
     accuracy="root mean square",
     check=_check_groups,
+    bound=Bound(
+        COUNTED,
+        _bound,
+        (
+            named_count("n_keys", "groups"),
+            named_count("max_keys", "in how many a user counts at most; by default in all", default=None),
+            NEIGHBORS,
+        ),
+    ),
+    hard=_hard_groups,
+    errors=compare_groups,
     missing={
         "one record per person": "it counts every user in one group only, so that counts stay wrong however many users "
         "there are"
@@ -297,7 +350,7 @@ SUM = Task(
     parameters=(
         Parameter("max_value", "records are from 0 to it", positive, 1.0),
         Parameter("max_total", "a user's total is cut there; None for m max_value, where none is", positive, None),
-        Parameter("neighbors", "as of a session", choice("add-remove", "replace"), "add-remove"),
+        NEIGHBORS,
     ),
     methods=tuple(
         Method(
@@ -305,15 +358,17 @@ SUM = Task(
             runs,
             needs=_whole_needs if baseline == "group privacy" else _clipped_needs,
             kept=(lambda problem: not _is_cut(problem)) if baseline == "group privacy" else (lambda problem: True),
-            theorem=EXACT,
+            theorem=f"{EXACT}, where the grid of values is too fine to matter",
+            exact=True,
             proved=proved,
             baseline=baseline,
         )
         for name, proved, runs, baseline in _SUMS
     ),
-    data="",
     largest_alpha=math.inf,
     accuracy="root mean square",
     check=_check_sum,
+    bound=COUNT.bound,
+    hard=_hard_sum,
     missing={"one record per person": "a sum of one record of each user is another sum; for it, ask with m=1"},
 )

@@ -8,12 +8,14 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from userdp.learners.tolerance import LEFT_OVER, T_SHARE, candidates_for_t
+from userdp.learners.tolerance import candidates_for_t
+from userdp.planning import packings
+from userdp.planning.bounds import by_packings, named_count
 from userdp.planning.chances import (
     Floats,
     binomial,
     draws_for,
-    misses,
+    miss_of_score,
     of_one_record,
     of_records,
     rate_row,
@@ -24,7 +26,7 @@ from userdp.planning.chances import (
     usual_ways,
 )
 from userdp.planning.least_error import proved_medians
-from userdp.planning.problem import Method, NotSimulated, Parameter, Problem, Task, between, counts_from
+from userdp.planning.problem import Bound, Method, NotSimulated, Parameter, Problem, Task, between, counts_from
 
 PLACES = 64
 """Examples of the reference data are at so many neighboring points; the label changes in their middle."""
@@ -63,20 +65,10 @@ def chance_of_miss(
 ) -> Floats:
     """The probability of a threshold that is worse than alpha, for scores of shape (candidates for t, ..., thresholds).
 
-    The method "score": t is drawn first, for m >= 4, and then a threshold.
+    By the method "score".
     """
-    bad, sizes = excess(eta) > alpha + 1e-12, log_sizes(n_points)
-    if len(scores) == 1:
-        return misses(scores[0], rate / 2, bad, log_sizes=sizes)
-    least = scores.min(axis=-1)
-    target = math.floor(n_users * LEFT_OVER)
-    before = np.concatenate([np.full((1, *least.shape[1:]), n_users), least[:-1]])
-    crossing = np.maximum(np.maximum(target - before, least - target), 0)
-    share = float(T_SHARE)
-    of_t = np.exp(-share * rate / 2 * (crossing - crossing.min(axis=0)))
-    of_t /= of_t.sum(axis=0)
-    found: Floats = (of_t * misses(scores, (1 - share) * rate / 2, bad, log_sizes=sizes)).sum(axis=0)
-    return found
+    bad = excess(eta) > alpha + 1e-12
+    return miss_of_score(scores, n_users, rate, bad, log_sizes=log_sizes(n_points))
 
 
 @lru_cache(maxsize=16)
@@ -125,7 +117,12 @@ THRESHOLD = Task(
     question="the best threshold on one feature",
     measure="the error in excess of the least one",
     parameters=(
-        Parameter("n_points", "how many points a feature may have, in public", counts_from(PLACES, 2**63)),
+        Parameter(
+            "n_points",
+            "how many points a feature may have, in public",
+            counts_from(PLACES, 2**63),
+            called="domain_size",
+        ),
         Parameter(
             "eta", "which part of the labels no threshold gets right, for calibrated numbers", between(0, 0.49), 0.1
         ),
@@ -163,4 +160,9 @@ THRESHOLD = Task(
         "middle, and a part eta of the labels is wrong"
     ),
     largest_alpha=0.5,
+    bound=Bound(
+        "all learners that answer with a threshold, of all distributions of labeled points",
+        by_packings(lambda asked: packings.thresholds(asked["domain_size"], asked.alpha, asked.m)),
+        (named_count("domain_size", "points 1, ..., N of the feature"),),
+    ),
 )
