@@ -181,7 +181,7 @@ def _means(
         "delta": float(problem.delta),
         "promise": PROMISES[problem.promise],
     }
-    return Comparison("mean", sizes, tuple(rows), automatic, REASON)
+    return Comparison(task="mean", sizes=sizes, rows=tuple(rows), best=automatic, reason=REASON)
 
 
 def _records(m: int) -> int:
@@ -236,7 +236,9 @@ def _users_needed(task: Task, problem: Problem) -> Comparison:
         reason += f"; not simulated for these numbers, and perhaps better: {', '.join(aside)}"
     least, why_none, about = bound_of(problem)
     bound = about if least is not None else why_none
-    return Comparison(task.name, problem.sizes, tuple(rows), best, reason, least, bound)
+    return Comparison(
+        task=task.name, sizes=problem.sizes, rows=tuple(rows), best=best, reason=reason, least=least, bound=bound
+    )
 
 
 def _users(n_users: int) -> int:
