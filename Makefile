@@ -18,7 +18,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv build demo test quick test-durations lint lint-rust lint-python cargo-test pytest reading sweep stubtest evidence constant-time \
-	constant-time-leaks constant-time-welch architecture mutation fuzz fuzz-parsers packages packages-test bench bench-compare clean build-demo
+	constant-time-leaks constant-time-welch architecture schema mutation fuzz fuzz-parsers packages packages-test bench bench-compare clean build-demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,9 @@ constant-time-welch: $(VENV)/.stamp-check build ## times of two classes of secre
 	$(CONSTANT_TIME).welch
 
 # --- the house: docs/architecture.md and its picture, from the imports in the code
+
+schema: build ## write docs/report.schema.json anew, from the fields that reports declare
+	$(PY) -c "import json; from userdp.report import Report; print(json.dumps(Report.schema(), indent=1))" > docs/report.schema.json
 
 architecture: build ## draw docs/architecture.md anew
 	$(PY) evidence/architecture.py

@@ -38,7 +38,7 @@ def main() -> None:
     print(f"{2.0**lists.hypothesis_bits:.0e} possible lists; at most {lists.max_queries} queries of each user.")
 
     agreement = measure_agreement(StatisticalQueryLearner(lists), sample, m=ROWS, trials=300)
-    print(f"Two users with {ROWS} rows {agreement}.")
+    print(f"Two users with {ROWS} rows agreed in {agreement.agreed} of {agreement.trials} pairs.")
     selection = ApproximatePrivateMode(epsilon=EPSILON, delta=DELTA)
     print(f"If 9 in 10 have the common list, {selection.users_needed(agreement='0.9', beta='0.1')} users are enough.")
 

@@ -255,7 +255,7 @@ def test_explanations(calibration: Any) -> None:
     text = str(found)
     assert found.n_users == len(people)
     assert found.refusal_probability == delstab.refusal_probability(people)
-    assert f"{delstab.deletions} left out" in text
+    assert f"{delstab.deletions} are left out" in text
     assert found.worst_divergence is not None
     assert found.worst is not None
     if found.refusal_probability:
@@ -269,7 +269,7 @@ def test_explanations_of_windows_and_failures() -> None:
     windows = DelStab(ADDITIVE, **SMALL).explain(users((0, 0, 0, 1, 1, 1)))
     assert (windows.spread, windows.engine, windows.compatibility) == (2, "additive", "distance")
     assert windows.distance is not None
-    assert f"up to 2 apart, and {windows.distance} is tolerated" in str(windows)
+    assert f"up to 2 apart; {windows.distance} is tolerated" in str(windows)
     broken = DelStab(SymmetricAlgorithm((0, 1), lambda kept: 1 / 0), **SMALL).explain(users((0,) * 6))
     assert broken.smallest_stable_size is None
     assert broken.refusal_probability == 1

@@ -120,7 +120,7 @@ def test_panel_wages(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         if dollars == "0.1 to 1000":
             # It is half of it. Two means of 200 squares have a ratio of four with a probability below 1e-7.
             assert float(user) < 0.9 * float(group)
-    assert "best: iterated" in out
+    assert "Recommended  iterated" in out
     released = re.search(r"^One release: (\d\.\d+), by the method 'practical'", out, re.MULTILINE)
     assert released
     assert float(released[1]) == pytest.approx(mean, abs=0.2)

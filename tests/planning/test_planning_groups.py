@@ -71,8 +71,7 @@ def test_fewer_groups_of_a_user_have_less_noise() -> None:
         assert all(
             f"no user in more than {name.split(', ')[1].split()[0]} group" in table[name].needs for name in names
         )
-    assert Comparison.from_json(table.to_json()) == table
-    assert "group_by: n_users=1000" in str(table)
+    assert str(table).startswith("Methods for: group_by")
 
 
 def test_bad_questions_name_the_argument() -> None:

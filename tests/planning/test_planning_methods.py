@@ -91,10 +91,10 @@ def test_what_needs_a_promise_is_shown_and_not_recommended() -> None:
 def test_tables_print_and_save() -> None:
     table = compare_methods("mean", n_users=500, m=8, epsilon=1)
     lines = repr(table).splitlines()
-    assert lines[0].startswith("mean: n_users=500, m=8")
-    assert len(lines) == 3 + len(table.rows)
-    assert lines[-1].startswith(f"best: {table.best} (")
-    assert all(row.method in line for row, line in zip(table.rows, lines[2:], strict=False))
+    assert lines[0] == "Methods for: mean"
+    assert lines[1].split() == ["Recommended", table.best, *f"({table.reason})".split()]
+    assert [line.split() for line in lines[2:4]] == [["n_users", "500"], ["m", "8"]]
+    assert all(row.method in line for row, line in zip(table.rows, lines[-len(table.rows) :], strict=True))
     saved = json.loads(json.dumps(table.to_dict()))
     assert saved["best"] == table.best
     assert [row["method"] for row in saved["rows"]] == [row.method for row in table.rows]

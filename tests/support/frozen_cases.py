@@ -898,15 +898,13 @@ def optima() -> Any:
 
 @case
 def reports() -> Any:
-    """The digest of every kind, and of its text and page; plans are floats, of which the last bits are a machine's."""
+    """The digest of every kind, and of its text and page."""
     found = {}
     for name, make in EVERY_REPORT.items():
         report = make()
         content = report.to_dict()
         del content["digest"], content["userdp_version"]
-        if report.KIND in ("comparison", "explanation"):
-            content = {field: type(value).__name__ for field, value in content.items()}
-        shown = [] if report.KIND in ("comparison", "explanation") else [report.summary(), report.to_html(date=DAY)]
+        shown = [report.summary(), report.to_html(date=DAY)]
         found[name] = [digest(part) for part in (content, *(text.replace(report.digest, "") for text in shown))]
     return found
 

@@ -27,8 +27,8 @@ from userdp.accounting.refinement import Parts
 from userdp.checker import values
 from userdp.exact.epsilon import as_epsilon
 from userdp.exact.numbers import Neighbors, short_repr
-from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, MALFORMED, Codec, many
-from userdp.report.composition import WHOLE
+from userdp.report.base import MALFORMED
+from userdp.report.fields import COUNT, FLAG, FRACTION, LEVEL, WHOLE, Codec, many
 
 Made = TypeVar("Made")
 

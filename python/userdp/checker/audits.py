@@ -14,6 +14,7 @@ from typing import Any
 from userdp.checker import values, work
 from userdp.checker.divergences import Level, Pmf, Value, both_ways, ratio_cap, steps_of, worst_divergence
 from userdp.checker.running import (
+    Asked,
     Checked,
     Declared,
     Mechanism,
@@ -21,6 +22,7 @@ from userdp.checker.running import (
     check_bounds,
     check_orders,
     check_upper,
+    checks,
     distinct,
     run,
     slack,
@@ -39,10 +41,6 @@ from userdp.checker.values import (
     size_of,
 )
 
-FIELDS = {"mechanism", "question", "assumptions", "outputs", "pmfs", "pmf_of"} | {
-    *("datasets", "pairs", "pmf_pairs", "result", "verification")
-}
-"""Besides those that every report has; and `sample`, in sampled ones."""
 _ASSUMPTIONS = {"labeled": [], "symmetric": ["symmetry"], "additive": ["additivity"]}
 _QUESTION = {"kind", "neighbors", "engine", "epsilon", "delta", "pmf_error", "structure"}
 OBJECTS = ("universe", "dataset", "records", "x", "x2")
@@ -357,10 +355,14 @@ def read_form(report: Mapping[str, Any]) -> Space:
     return space
 
 
-def check_audit(
-    report: Mapping[str, Any], mechanism: Mechanism | None, declared: Declared | None, problems: list[str]
-) -> Checked:
+@checks(
+    "audit",
+    "mechanism question assumptions outputs pmfs pmf_of datasets pairs pmf_pairs result verification",  # and `sample`
+    alone=False,
+)
+def check_audit(report: Mapping[str, Any], asked: Asked) -> Checked:
     """Decide every pair again; with the mechanism, compute every pmf again."""
+    mechanism, declared, problems = asked.mechanism, asked.declared, asked.problems
     space = read_form(report)
     question, result = report["question"], report["result"]
     ratio, exponent = (fraction(question["epsilon"][part]) for part in ("ratio", "exponent"))

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from userdp.checker import work
-from userdp.checker.running import Checked
+from userdp.checker.running import Checked, checks
 from userdp.checker.values import count, fraction, need
 
 MOST_ENTRIES = 1 << 16
@@ -25,7 +25,6 @@ MOST_SERIES_BITS = 1 << 17
 MOST_SENSITIVITY = 1 << 16
 """Of a selection: the powers of its witness are taken one by one."""
 
-FIELDS = set("subject epsilon delta factor terms total table second parts".split())  # noqa: SIM905
 CALIBRATIONS = ("optimal", "tight", "paper")
 PARTS = {
     **dict.fromkeys(CALIBRATIONS, ("noise_delta", "inner_ratio", "inner_exponent", "inner_delta", "deletions")),
@@ -229,6 +228,7 @@ def check_numbers(subject: str, numbers: Numbers) -> None:
     _CHECKS[subject](numbers, subject)
 
 
+@checks("certificate", "subject epsilon delta factor terms total table second parts", certain=True)
 def check_certificate(report: Mapping[str, Any]) -> Checked:
     """Check all numbers of a certificate; nothing else is needed for its theorem."""
     numbers = read_numbers(report)

@@ -7,25 +7,22 @@ hide here. They follow docs/report-format.md; every decision is exact.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from userdp.checker import audits, work
-from userdp.checker.certificates import FIELDS as CERTIFICATE_FIELDS
-from userdp.checker.certificates import check_certificate
-from userdp.checker.claims import check_estimate, check_generalization, check_lddp, check_stability
-from userdp.checker.compositions import FIELDS as COMPOSITION_FIELDS
-from userdp.checker.compositions import check_composition
-from userdp.checker.guesses import FIELDS as GUESSES_FIELDS
-from userdp.checker.guesses import check_guesses
-from userdp.checker.optimality import FIELDS as OPTIMALITY_FIELDS
-from userdp.checker.optimality import check_optimality
-from userdp.checker.running import Checked, Declared, Finding, Mechanism
-from userdp.checker.sampler_laws import FIELDS as LAW_FIELDS
-from userdp.checker.sampler_laws import check_law
-from userdp.checker.sensitivity import FIELDS as SENSITIVITY_FIELDS
-from userdp.checker.sensitivity import check_sensitivity
+from userdp.checker import (
+    audits,
+    certificates,
+    claims,
+    compositions,
+    guesses,
+    optimality,
+    sampler_laws,
+    sensitivity,
+    work,
+)
+from userdp.checker.running import KINDS, Asked, Checked, Declared, Finding, Mechanism
 from userdp.checker.values import Problem, canonical_digest, need, parsed
 
 __all__ = [
@@ -43,45 +40,14 @@ __all__ = [
 FORMAT = 3
 
 
-def _names(text: str) -> set[str]:
-    return set(text.split())
-
-
-FIELDS = {
-    "audit": audits.FIELDS,
-    "lddp": _names(
-        "holds lower upper witness pairs_evaluated engine algorithm outputs epsilon delta pmf_error r n_users"
-    ),
-    "generalization": _names(
-        "mechanism engine notion epsilon_level delta claimed_beta scope holds beta worst sample_perfect perfect "
-        "universe distributions outputs simulator n_users n_examples datasets pmfs witness"
-    ),
-    "stability": _names(
-        "learner distribution m alpha eta samples outcomes items global_stability list_size method agreement distance "
-        "nu seeds"
-    ),
-    "explanation": _names(
-        "n_users deletions engine compatibility smallest_stable_size largest_size refusal_probability worst "
-        "worst_divergence allowed_divergence spread distance advice"
-    ),
-    "comparison": _names("task sizes rows best reason least bound"),
-    "agreement": _names("agreed trials defaults probability confidence"),
-    "certificate": CERTIFICATE_FIELDS,
-    "composition": COMPOSITION_FIELDS,
-    "optimality": OPTIMALITY_FIELDS,
-    "guesses": GUESSES_FIELDS,
-    "sensitivity": SENSITIVITY_FIELDS,
-    "law": LAW_FIELDS,
-}
-"""The fields of every kind, besides `format`, `userdp_version` and `digest`."""
+# Each registers what it checks in KINDS.
+CHECKERS = (audits, certificates, claims, compositions, guesses, optimality, sampler_laws, sensitivity)
 MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 """What reading a text that is no report may raise."""
 
 EXPLANATIONS: dict[Finding, str] = {
     "wrong": "the report contradicts itself, the mechanism or the file for Coq",
     "refused": "the report was not checked, and nothing is said about whether it is right",
-    "well-formed": "the report has its form and its digest fits. What it says is not computed again: a report of this "
-    "kind does not hold what that would take",
     "consistent": "the numbers of the report agree with each other. Nothing ties them to a mechanism: "
     "verify(mechanism=...) does",
     "spot-checked": "the numbers of the report agree with each other and, on the datasets that were tried, with the "
@@ -97,10 +63,9 @@ class Verification:
 
     Attributes
     ----------
-    finding : {"wrong", "refused", "well-formed", "consistent", "spot-checked", "established"}
+    finding : {"wrong", "refused", "consistent", "spot-checked", "established"}
         *wrong*: there are problems. *refused*: checking takes longer than is allowed, and nothing is said about whether
-        the report is right. *well-formed*: the form and the digest are right, and a report of this kind holds nothing
-        from which its numbers could be computed again. *consistent*: the numbers inside the report agree with each
+        the report is right. *consistent*: the numbers inside the report agree with each
         other, and no mechanism was given. *spot-checked*: the pmfs of some of the datasets that the claim is about were
         computed again from the mechanism, and agree. *established*: those of all of them were; of a composition, an
         optimum or a certificate of a table, the whole of it was.
@@ -163,7 +128,7 @@ def kind_of(report: Any) -> str:
     """The kind of report that a JSON object says it is."""
     stated = report.get("format") if isinstance(report, dict) else None
     match = re.fullmatch(r"userdp-([a-z]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
-    need(match is not None and match[1] in FIELDS, "no report: it has no format that is known")
+    need(match is not None and match[1] in KINDS, "no report: it has no format that is known")
     assert match is not None
     reason = "whose keys are spelled in another way" if match[2] == "2" else "which does not say what it rests on"
     need(match[2] not in ("1", "2"), f"it is of format {match[2]}, {reason}; audit the mechanism again")
@@ -187,7 +152,7 @@ def read(text: str) -> dict[str, Any]:
 def holds_of(report: Mapping[str, Any]) -> bool | None:
     """The verdict of a report, if its kind has one; a certificate says that what it claims holds."""
     kind = kind_of(report)
-    if kind in ("certificate", "composition", "optimality"):
+    if KINDS[kind].certain:
         return True
     holds = (report["result"] if kind == "audit" else report).get("holds")
     return holds if isinstance(holds, bool) else None
@@ -215,7 +180,7 @@ def said_by(report: Mapping[str, Any], before: str = "") -> list[str]:
 def read_form(report: Any) -> str:
     """Refuse what has not the form of a report; the kind of what has. Whether numbers are right is not looked at."""
     kind = kind_of(report)
-    expected = FIELDS[kind] | {"format", "userdp_version", "digest"}
+    expected = KINDS[kind].fields | {"format", "userdp_version", "digest"}
     expected |= {"sample"} if kind == "audit" and report.get("verification") == "sampled" else set()
     need(set(report) == expected, f"fields missing or unknown: {sorted(set(report) ^ expected)}")
     need(all(isinstance(report[name], str) for name in ("userdp_version", "digest")), "names must be strings")
@@ -252,36 +217,10 @@ def check(
     Verification
         "wrong" with the problems that were found, and otherwise how much was recomputed.
     """
-    with work.at_most():
-        return _checked(report, mechanism_pmf, declared, dataset, list(problems))
-
-
-def _checked(
-    report: Any,
-    mechanism_pmf: Mechanism | None,
-    declared: Declared | None,
-    dataset: tuple[Any, ...] | None,
-    said: list[str],
-) -> Verification:
-    found = Checked("wrong")
+    said = list(problems)
     try:
-        kind = read_form(report)
-        content = {name: value for name, value in report.items() if name != "digest"}
-        if report["digest"] != "sha256:" + canonical_digest(content):
-            said.append("the digest does not match the content")
-        checks: Mapping[str, Callable[[], Checked]] = {
-            "audit": lambda: audits.check_audit(report, mechanism_pmf, declared, said),
-            "lddp": lambda: check_lddp(report, mechanism_pmf, declared, dataset, said),
-            "generalization": lambda: check_generalization(report, mechanism_pmf, declared, said),
-            "stability": lambda: check_stability(report),
-            "certificate": lambda: check_certificate(report),
-            "composition": lambda: check_composition(report),
-            "optimality": lambda: check_optimality(report),
-            "guesses": lambda: check_guesses(report),
-            "sensitivity": lambda: check_sensitivity(report),
-            "law": lambda: check_law(report),
-        }
-        found = checks.get(kind, lambda: check_estimate(kind, report))()
+        with work.at_most():
+            found = _checked(report, Asked(mechanism_pmf, declared, dataset, said))
     except work.TooMuch as problem:
         if not said:
             return Verification("refused", (str(problem),))
@@ -290,3 +229,11 @@ def _checked(
     except MALFORMED as error:
         said.append(f"the report is malformed: {type(error).__name__}: {error}")
     return Verification("wrong", tuple(said)) if said else Verification(found[0], (), *found[1:])
+
+
+def _checked(report: Any, asked: Asked) -> Checked:
+    kind = read_form(report)
+    content = {name: value for name, value in report.items() if name != "digest"}
+    if report["digest"] != "sha256:" + canonical_digest(content):
+        asked.problems.append("the digest does not match the content")
+    return KINDS[kind].check(report, asked)

@@ -15,11 +15,11 @@ from typing import Any
 from userdp.checker import values, work
 from userdp.checker.divergences import Level, Pmf, Value, positive_part, ratio_cap
 from userdp.checker.running import (
+    Asked,
     Checked,
-    Declared,
-    Mechanism,
     check_bounds,
     check_orders,
+    checks,
     distinct,
     run,
     slack,
@@ -87,14 +87,14 @@ def _verdict(value: Any) -> bool | None:
 # Deletions ---------------------------------------------------------------------------------------------------
 
 
-def check_lddp(
-    report: Mapping[str, Any],
-    mechanism: Mechanism | None,
-    declared: Declared | None,
-    dataset: tuple[Any, ...] | None,
-    problems: list[str],
-) -> Checked:
+@checks(
+    "lddp",
+    "holds lower upper witness pairs_evaluated engine algorithm outputs epsilon delta pmf_error r n_users",
+    alone=False,
+)
+def check_lddp(report: Mapping[str, Any], asked: Asked) -> Checked:
     """Whether the numbers agree; with the algorithm and the dataset, whether they are right."""
+    mechanism, declared, dataset, problems = asked.mechanism, asked.declared, asked.dataset, asked.problems
     n, r, holds = count(report["n_users"], "n_users"), count(report["r"], "r"), _verdict(report["holds"])
     need(r <= n, "more users are deleted than there are")
     work.afford(n <= values.MAX_USERS, "too many users to check")
@@ -168,10 +168,15 @@ def check_lddp(
 # Perfect generalization --------------------------------------------------------------------------------------
 
 
-def check_generalization(
-    report: Mapping[str, Any], mechanism: Mechanism | None, declared: Declared | None, problems: list[str]
-) -> Checked:
+@checks(
+    "generalization",
+    "mechanism engine notion epsilon_level delta claimed_beta scope holds beta worst sample_perfect perfect universe "
+    "distributions outputs simulator n_users n_examples datasets pmfs witness",
+    alone=False,
+)
+def check_generalization(report: Mapping[str, Any], asked: Asked) -> Checked:
     """Whether the numbers agree; with the mechanism, whether every beta is right."""
+    mechanism, declared, problems = asked.mechanism, asked.declared, asked.problems
     notion, scope, holds = report["notion"], report["scope"], _verdict(report["holds"])
     need(notion in ("sample", "simulator") and scope in ("all", "listed"), "notion or scope is unknown")
     need(isinstance(report["mechanism"], str), "the mechanism must have a name")
@@ -348,6 +353,11 @@ def _enclosed(value: Any, name: str, *, narrow: bool = True) -> Enclosed:
     return low, high
 
 
+@checks(
+    "stability",
+    "learner distribution m alpha eta samples outcomes items global_stability list_size method agreement distance nu "
+    "seeds",
+)
 def check_stability(report: Mapping[str, Any]) -> Checked:
     """Whether everything that follows from the items, the seeds and the agreement follows."""
     need(isinstance(report["learner"], str), "the learner must have a name")
@@ -448,87 +458,3 @@ def _power(base: int, exponent: int) -> int:
     if base == 1:
         return 1
     return base**exponent if exponent < 64 else values.MAX_DATASETS + 1
-
-
-# What is not computed again ----------------------------------------------------------------------------------
-
-
-def check_estimate(kind: str, report: Mapping[str, Any]) -> Checked:
-    """The form of explanations, comparisons and measured agreement, and what their numbers say about each other."""
-    {"explanation": _explanation, "comparison": _comparison, "agreement": _agreement}[kind](report)
-    return Checked("well-formed")
-
-
-def _text(value: Any) -> str:
-    need(isinstance(value, str), f"{value!r:.60} is not a text")
-    return str(value)
-
-
-def _bounds(value: Any, name: str) -> tuple[float, float]:
-    low, high = map(hex_float, _list(value, name, 2))
-    need(0 <= low <= high, f"{name} must satisfy 0 <= lower <= upper")
-    return low, high
-
-
-def _explanation(report: Mapping[str, Any]) -> None:
-    n, deletions = (count(report[name], name) for name in ("n_users", "deletions"))
-    need(deletions <= n, "more users are left out than there are")
-    for name in ("engine", "compatibility"):
-        _text(report[name])
-    count(report["largest_size"], "largest_size")
-    for name in ("smallest_stable_size", "spread", "distance"):
-        need(report[name] is None or count(report[name], name) >= 0, name)
-    for name in ("refusal_probability", "allowed_divergence"):
-        _share(report[name], name)
-    need((report["worst"] is None) == (report["worst_divergence"] is None), "worst and its divergence go together")
-    if report["worst"] is not None:
-        _text(report["worst"])
-        _bounds(report["worst_divergence"], "worst_divergence")
-    list(map(_text, _list(report["advice"], "advice")))
-
-
-_SIZED = ("rate", "proved", "calibrated", "users")
-_ERRORS = ("noise", "worst_error", "expected", "rate")
-_ROW = {"method", "protects", "needs", "note", *_SIZED, *_ERRORS}
-
-
-def _comparison(report: Mapping[str, Any]) -> None:
-    for name in ("task", "best", "reason", "bound"):
-        _text(report[name])
-    need(report["least"] is None or count(report["least"], "least") > 0, "the least number of users must be > 0")
-    for pair in _list(report["sizes"], "sizes"):
-        name, code = _list(pair, "a size", 2)
-        _text(name)
-        decode(code, str)
-    methods, order, planned = list[str](), list[tuple[bool, float]](), False
-    for line in _list(report["rows"], "rows"):
-        parts = _only(line, _ROW, "a row")
-        need(parts["protects"] in ("user", "record"), "a method protects users or records")
-        methods.append(_text(parts["method"]))
-        _text(parts["note"])
-        errors = [hex_float(parts[name]) for name in _ERRORS if parts[name] is not None]
-        users = [count(parts[name], name) for name in _SIZED[1:] if parts[name] is not None]
-        need(all(error >= 0 for error in errors), "predicted errors must be >= 0")
-        need(all(number >= 0 for number in users), "numbers of users must be >= 0")
-        alone = parts["worst_error"] is None and parts["expected"] is None
-        need(parts["noise"] is not None or alone, "a worst or an expected error goes with a noise")
-        need(parts["noise"] is None or (parts["rate"] is None and not users), "a row has errors or numbers of users")
-        need(parts["users"] is None or len(users) > 1, "users to take are proved or calibrated")
-        error = parts["worst_error"] if parts["expected"] is None else parts["expected"]
-        size = parts["users"] if parts["noise"] is None else error and hex_float(error)
-        order.append((parts["protects"] == "record", math.inf if size is None else size))
-        planned = planned or size is not None
-    need(order == sorted(order), "the rows are not in the order of their errors")
-    need(len(set(methods)) == len(methods), "a method has two rows")
-    need(
-        report["best"] in methods if planned else report["best"] in {*methods, "none"},
-        "the best method is not one of the rows",
-    )
-
-
-def _agreement(report: Mapping[str, Any]) -> None:
-    agreed, trials, defaults = (count(report[name], name) for name in ("agreed", "trials", "defaults"))
-    need(agreed <= trials and defaults <= 2 * trials and trials > 0, "more agreed, or had the default, than there were")
-    low, high = _bounds(report["probability"], "probability")
-    need(low <= Fraction(agreed, trials) <= high <= 1, "the interval does not hold the share that agreed")
-    need(0 < hex_float(report["confidence"]) < 1, "the confidence must be in (0, 1)")

@@ -30,10 +30,9 @@ from userdp.checker.releases import (
     read_level,
     short,
 )
-from userdp.checker.running import Checked
+from userdp.checker.running import Checked, checks
 from userdp.checker.values import count, need
 
-FIELDS = {"neighbors", "releases", "epsilon", "delta", "bits", "resolution", "cut"}
 MOST_BITS = 2048
 """Of masses, over 2^bits."""
 MOST_DIGITS = 2**26
@@ -231,6 +230,7 @@ def bound_of(report: Mapping[str, Any]) -> Fraction:
     return composed_delta(releases, Grid(bits, resolution, cut.numerator, Work()), epsilon)
 
 
+@checks("composition", "neighbors releases epsilon delta bits resolution cut", certain=True)
 def check_composition(report: Mapping[str, Any]) -> Checked:
     """Compose the releases again, and compare with the claim; no other number is believed."""
     need(report["neighbors"] in ("replace", "add-remove", None), "neighbors must be 'replace', 'add-remove' or null")

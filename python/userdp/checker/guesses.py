@@ -9,13 +9,9 @@ from typing import Any
 
 from userdp.checker import work
 from userdp.checker.enclosures import exponential
-from userdp.checker.running import Checked
+from userdp.checker.running import Checked, checks
 from userdp.checker.values import count, fraction, need
 
-FIELDS = {
-    *("mechanism", "access", "neighbors", "test", "epsilon_level", "delta", "canaries", "sides", "runs"),
-    *("raised", "holds", "verdict", "estimate", "about"),
-}
 COUNTED = ("right", "wrong", "none")
 STAKES = [Fraction(k, 16) for k in range(1, 16)] + [1 - Fraction(1, 2**k) for k in range(5, 13)]
 MOST_GUESSES = 200_000
@@ -32,6 +28,10 @@ WEALTH = 2**512
 """More than this is not counted."""
 
 
+@checks(
+    "guesses",
+    "mechanism access neighbors test epsilon_level delta canaries sides runs raised holds verdict estimate about",
+)
 def check_guesses(report: Mapping[str, Any]) -> Checked:
     """Whether the counts refute what the report says that they refute."""
     for name, words in (

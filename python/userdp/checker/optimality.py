@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from userdp.checker import work
 from userdp.checker.enclosures import Near, exponential
-from userdp.checker.running import Checked
+from userdp.checker.running import Checked, checks
 from userdp.checker.values import count, decode, fraction, need, summed, text_of
 
 MOST_UNKNOWNS = 1_000_000
@@ -37,9 +37,6 @@ MOST_STEPS = 2**30
 MOST_UNKNOWN_BITS = 2**31
 """Of the numbers that every unknown of a bound is added to: minutes."""
 
-FIELDS = set(
-    "world epsilon below above delta objective prior total table scale mu y value lower_bound".split()  # noqa: SIM905
-)
 
 Move = dict[tuple[int, int], int]
 
@@ -404,6 +401,11 @@ def proved_bound(
     return summed(parts) - delta * used / scale
 
 
+@checks(
+    "optimality",
+    "world epsilon below above delta objective prior total table scale mu y value lower_bound",
+    certain=True,
+)
 def check_optimality(report: Mapping[str, Any]) -> Checked:
     """Decide that the table is a private mechanism with the stated loss, and the bound below which no other is."""
     world = world_of(report["world"])

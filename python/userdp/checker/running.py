@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from userdp.checker import values
 from userdp.checker.divergences import Level, Pmf, Value, ratio_cap, worst_divergence
 from userdp.checker.spaces import Pair, Space
 from userdp.checker.values import Problem, need, text_of
 
-Finding = Literal["wrong", "refused", "well-formed", "consistent", "spot-checked", "established"]
+Finding = Literal["wrong", "refused", "consistent", "spot-checked", "established"]
 Mechanism = Callable[[tuple[Any, ...]], Sequence[Fraction]]
 Worst = tuple[Value, Value, Value]
 """The worst divergence of the stated pmfs, and bounds of it for pmfs within pmf_error."""
@@ -40,6 +40,39 @@ class Declared:
     statistic_of: Callable[[Any], int] | None = None
     pmf_error: Fraction = Fraction(0)
     by_construction: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a report is checked with, besides itself; and what was found to be wrong already."""
+
+    mechanism: Mechanism | None = None
+    declared: Declared | None = None
+    dataset: tuple[Any, ...] | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+class Kind(NamedTuple):
+    """A kind of report: its fields besides the three that every report has, and how it is checked."""
+
+    fields: frozenset[str]
+    check: Callable[[Any, Asked], Checked]
+    certain: bool
+    """Whether every report of it says that its claim holds."""
+
+
+KINDS: dict[str, Kind] = {}
+Check = TypeVar("Check", bound=Callable[..., Checked])
+
+
+def checks(kind: str, fields: str, *, alone: bool = True, certain: bool = False) -> Callable[[Check], Check]:
+    """Register what checks a kind of report (decorator): a function of the report, and unless `alone` of `Asked`."""
+
+    def registered(check: Check) -> Check:
+        KINDS[kind] = Kind(frozenset(fields.split()), (lambda report, _: check(report)) if alone else check, certain)
+        return check
+
+    return registered
 
 
 def distinct(encoded: Sequence[Any], name: str) -> None:

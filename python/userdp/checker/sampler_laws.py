@@ -8,16 +8,18 @@ from typing import Any
 
 from userdp.checker import values, work
 from userdp.checker.divergences import Level, Pmf, Value, positive_part, ratio_cap
-from userdp.checker.running import Checked, check_bounds, distinct
+from userdp.checker.running import Checked, check_bounds, checks, distinct
 from userdp.checker.spaces import Pair, Space, space_of
 from userdp.checker.values import Problem, count, decode, fraction, hex_float, need, size_of
 
-FIELDS = {"holds", "worst_delta", "witness", "mechanism", "randomness", "monotone", "neighbors", "epsilon", "delta"} | {
-    *("universe", "n_users", "n_examples", "outputs", "laws", "law_of", "runs", "memory")
-}
 _RANDOMNESS = ("bits", "lazy-bits", "random", "secrets", "numpy")
 
 
+@checks(
+    "law",
+    "holds worst_delta witness mechanism randomness monotone neighbors epsilon delta universe n_users n_examples "
+    "outputs laws law_of runs memory",
+)
 def check_law(report: Mapping[str, Any]) -> Checked:
     """Decide from the masses again: bounds of all divergences, the verdict, and the witness."""
     _check_words(report)

@@ -12,15 +12,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from userdp.checker import work
-from userdp.checker.running import Checked
+from userdp.checker.running import Checked, checks
 from userdp.checker.values import count, decode, fraction, need, summed, text_of
 
-FIELDS = {
-    *("holds", "witness", "worst", "claim", "slack", "function", "neighbors", "user", "ids", "columns", "layout"),
-    *("keys", "missing_is_zero", "max_users", "max_rows", "total_rows", "order", "complete", "form_dependent"),
-    *("restricted", "tables", "all_tables", "excluded", "pairs", "random_tables", "checked", "calls", "libraries"),
-    *("compare", "memory", "outputs", "needed_seconds", "left_out", "would_finish"),
-}
 KINDS = ("float", "int", "str", "bool", "date", "datetime", "any")
 LAYOUTS = ("rows", "tuples", "pandas", "polars", "lazy", "arrow")
 MOST_USERS = 64
@@ -78,6 +72,12 @@ def _codes(values: Any, name: str, *, distinct: bool = True) -> list[str]:
     return texts
 
 
+@checks(
+    "sensitivity",
+    "holds witness worst claim slack function neighbors user ids columns layout keys missing_is_zero max_users "
+    "max_rows total_rows order complete form_dependent restricted tables all_tables excluded pairs random_tables "
+    "checked calls libraries compare memory outputs needed_seconds left_out would_finish",
+)
 def check_sensitivity(report: dict[str, Any]) -> Checked:
     """Whether everything that the report says follows from its outputs, as far as they go."""
     claim = _claim(report)

@@ -67,6 +67,17 @@ class Shown(ABC):
         return render_fragment(self._sections())
 
 
+class Told(Shown):
+    """One that is printed, too: its text is that of its sections."""
+
+    def summary(self) -> str:
+        """Describe the result in a few lines of plain text."""
+        return "\n".join(section.text() for section in self._sections())
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
 def axes_or_new(ax: Axes | None) -> Axes:
     """The axes given, or those of a new figure."""
     if ax is not None:

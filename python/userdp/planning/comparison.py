@@ -140,4 +140,6 @@ def _users_needed(task: Task, problem: Problem) -> Comparison:
         reason += f"; not simulated for these numbers, and perhaps better: {', '.join(aside)}"
     least, why_none, about = bound_of(problem)
     bound = about if least is not None else why_none
-    return Comparison(task.name, problem.sizes, tuple(rows), best, reason, least, bound)
+    return Comparison(
+        task=task.name, sizes=problem.sizes, rows=tuple(rows), best=best, reason=reason, least=least, bound=bound
+    )

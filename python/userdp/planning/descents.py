@@ -245,4 +245,5 @@ def compare_descents(asked: ErrorsAsked) -> Comparison:
         return math.inf if known is None else known
 
     best = min(rows, key=size)
-    return Comparison("descent", sizes, tuple(rows), best.method, LEAST if users is not None else BOUND)
+    reason = LEAST if users is not None else BOUND
+    return Comparison(task="descent", sizes=sizes, rows=tuple(rows), best=best.method, reason=reason)

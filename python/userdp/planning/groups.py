@@ -62,7 +62,7 @@ def compare_groups(asked: ErrorsAsked) -> Comparison:
         "delta": float(exact),
         "neighbors": relation,
     }
-    return Comparison("group_by", sizes, tuple(rows), best.method, MOST_EXACT)
+    return Comparison(task="group_by", sizes=sizes, rows=tuple(rows), best=best.method, reason=MOST_EXACT)
 
 
 def most_groups(n_keys: int | None, max_keys: int | None) -> int:

@@ -6,10 +6,10 @@ import importlib
 import json
 import math
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,39 @@ from userdp.checker import audits, divergences, spaces, values
 from userdp.checker.check import Verification
 from userdp.display import Curve, Fact, Section, axes_or_new
 from userdp.display.numbers import Toward, as_float, bounds_text, level_text, number_text, plural
-from userdp.exact.encoding import Unreadable, code_of, encode, fraction_text
+from userdp.exact.encoding import code_of, encode, fraction_text
 from userdp.exact.numbers import Bounds, Epsilon, PrivacyLevel, parse_level, split_text
-from userdp.report.base import BOUNDS, LEVEL, MALFORMED, ReadOnly, Report, confirmed_by, undetermined, universe_text
+from userdp.report.base import (
+    MALFORMED,
+    ReadOnly,
+    Report,
+    confirmed_by,
+    envelope,
+    level_facts,
+    report,
+    undetermined,
+    universe_text,
+    verdict,
+)
+from userdp.report.fields import (
+    BOUNDS,
+    COUNT,
+    FLAG,
+    LEVEL,
+    PMF,
+    POSITIVE,
+    SHARE,
+    TEXT,
+    VALUE,
+    Codec,
+    Schema,
+    many,
+    object_of,
+    one_of,
+    optional,
+    row,
+    written,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,63 +123,110 @@ class Witness:
         return cls(x, x2, frozenset(outputs[o] for o in indices), ranks, indices, changed)
 
 
-@dataclass(frozen=True, kw_only=True)
+def _plain(part: Any) -> Any:
+    """Integers, and sequences of them, as JSON."""
+    return [int(member) for member in part] if isinstance(part, (tuple, list, np.ndarray)) else int(part)
+
+
+def _read_structure(code: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {name: tuple(part) if isinstance(part, list) else part for name, part in code.items()}
+    return parts | audits.objects_of(code)
+
+
+_VALUES, _STATISTICS = many(VALUE, 1).schema, {"statistics": {"type": "array", "items": {"type": "integer"}}}
+_PLACES = {"dataset": _VALUES, "records": _VALUES, "replaceable": many(COUNT).schema}
+_SIZES = {"universe": _VALUES, "n_users": POSITIVE.schema, "n_examples": POSITIVE.schema}
+_STRUCTURE = Codec(
+    lambda structure: {
+        name: list(map(code_of, part)) if name in audits.OBJECTS else _plain(part) for name, part in structure.items()
+    },
+    _read_structure,
+    {
+        "anyOf": [
+            {"title": "pair"} | object_of({"x": many(VALUE).schema, "x2": many(VALUE).schema}),
+            {"title": "dataset"} | object_of(_PLACES, _STATISTICS),
+            {"title": "universe"} | object_of(_SIZES, _STATISTICS),
+        ]
+    },
+).named("structure")
+_RANKS, _EVENT = row(COUNT, COUNT), many(COUNT, unique=True)
+_WITNESS = Codec(
+    lambda witness: {"ranks": list(witness.ranks), "event": list(witness.event_indices)},
+    lambda code: (_RANKS.read(code["ranks"]), _EVENT.read(code["event"])),  # the rest follows from other fields
+    object_of({"ranks": _RANKS.schema, "event": _EVENT.schema}),
+)
+_QUESTION = {
+    "kind": "kind",
+    "neighbors": "neighbors",
+    "engine": "engine",
+    "epsilon": "epsilon_level",
+    "delta": "delta",
+    "pmf_error": "pmf_error",
+    "structure": "structure",
+}
+_RESULT = {name: name for name in ("holds", "worst_delta", "epsilon", "exp_epsilon", "witness")}
+_GROUPS = {"question": _QUESTION, "result": _RESULT}
+"""Members of the JSON, each with its members, and the fields that these are."""
+_LISTS = ("pmfs", "pmf_of", "pmf_pairs")
+"""What a sampled report does not hold."""
+_MEMBERS = ("mechanism", "question", "assumptions", "outputs", "datasets", "pairs", "result", "verification", *_LISTS)
+_HEX: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_SAMPLE = object_of(
+    {f"{name}_digest": _HEX for name in _LISTS}
+    | {
+        "pairs": many(row(COUNT, COUNT, COUNT, COUNT)).schema,
+        "pmfs": {
+            "type": "object",
+            "patternProperties": {"^(0|[1-9][0-9]*)$": PMF.schema},
+            "additionalProperties": False,
+        },
+    }
+)
+
+
+def _grouped(parts: Mapping[str, Any], made: Callable[[dict[str, Any]], Any] = dict) -> dict[str, Any]:
+    """What belongs to the fields, with what belongs to the groups of them."""
+    groups = {group: made({key: parts[name] for key, name in names.items()}) for group, names in _GROUPS.items()}
+    return {**parts, **groups}
+
+
+@report("audit")
 class AuditReport(Report):
-    """The result of an audit, and its certificate.
+    """The result of an audit, and its certificate."""
 
-    Attributes
-    ----------
-    mechanism : str
-        The mechanism's name.
-    kind, neighbors, engine : str
-        What was audited, and how; see the report format.
-    epsilon_level : PrivacyLevel
-        The claimed epsilon, exactly.
-    delta, pmf_error : Fraction
-        The claimed delta, and the declared relative error of the pmfs.
-    structure : mapping
-        The audited structure, holding the objects themselves; read-only.
-    outputs : tuple
-    pmfs : tuple of tuples of Fraction
-        The distinct pmfs in order of first appearance; ``pmf_of`` gives the one of each dataset rank.
-    pmf_of : tuple of int
-    datasets, pairs : int
-        How many datasets and unordered pairs of neighbors were audited.
-    pmf_pairs : tuple of pairs of int
-        The distinct pairs of pmfs that neighbors have.
-    holds : bool or None
-        The verdict; None when undetermined within ``pmf_error``.
-    worst_delta : Bounds
-        Encloses the worst divergence at the claimed epsilon, over all pairs and both directions.
-    epsilon : Bounds
-        Encloses the smallest epsilon that reaches delta.
-    exp_epsilon : Fraction or None
-        e to that epsilon, exactly; None when no finite epsilon reaches delta.
-    witness : Witness or None
-        Where the worst divergence is attained; None when all neighbors have equal pmfs.
-    """
-
-    mechanism: str
-    kind: str
-    neighbors: str
-    engine: str
-    epsilon_level: PrivacyLevel
-    delta: Fraction
-    pmf_error: Fraction
-    structure: Mapping[str, Any]
-    outputs: tuple[Any, ...]
-    pmfs: tuple[tuple[Fraction, ...], ...] = field(repr=False)
-    pmf_of: tuple[int, ...] = field(repr=False)
-    datasets: int
-    pairs: int
-    pmf_pairs: tuple[tuple[int, int], ...] = field(repr=False)
-    holds: bool | None
-    worst_delta: Bounds
-    epsilon: Bounds
-    exp_epsilon: Fraction | None
-    witness: Witness | None
-
-    KIND: ClassVar[str] = "audit"
+    mechanism: str = written(TEXT, "The mechanism's name.")
+    kind: str = written(one_of("pair", "dataset", "user-level", "item-level"))
+    neighbors: str = written(one_of("replace", "add-remove"))
+    engine: str = written(
+        one_of("labeled", "symmetric", "additive"), "What was audited, and how; see the report format."
+    )
+    epsilon_level: PrivacyLevel = written(LEVEL, "The claimed epsilon, exactly.")
+    delta: Fraction = written(SHARE)
+    pmf_error: Fraction = written(SHARE, "The claimed delta, and the declared relative error of the pmfs.")
+    structure: Mapping[str, Any] = written(
+        _STRUCTURE, "The audited structure, holding the objects themselves; read-only."
+    )
+    outputs: tuple[Any, ...] = written(many(VALUE, 1))
+    pmfs: tuple[tuple[Fraction, ...], ...] = written(
+        many(PMF), "The distinct pmfs in order of first appearance; ``pmf_of`` gives the one of each dataset rank."
+    )
+    pmf_of: tuple[int, ...] = written(many(COUNT))
+    datasets: int = written(COUNT)
+    pairs: int = written(COUNT, "How many datasets and unordered pairs of neighbors were audited.")
+    pmf_pairs: tuple[tuple[int, int], ...] = written(
+        many(row(COUNT, COUNT)), "The distinct pairs of pmfs that neighbors have."
+    )
+    holds: bool | None = written(optional(FLAG), "The verdict; None when undetermined within ``pmf_error``.")
+    worst_delta: Bounds = written(
+        BOUNDS, "Encloses the worst divergence at the claimed epsilon, over all pairs and both directions."
+    )
+    epsilon: Bounds = written(BOUNDS, "Encloses the smallest epsilon that reaches delta.")
+    exp_epsilon: Fraction | None = written(
+        optional(SHARE), "e to that epsilon, exactly; None when no finite epsilon reaches delta."
+    )
+    witness: Witness | None = written(
+        optional(_WITNESS), "Where the worst divergence is attained; None when all neighbors have equal pmfs."
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "structure", ReadOnly(self.structure))
@@ -185,48 +262,33 @@ class AuditReport(Report):
 
     def question(self) -> dict[str, Any]:
         """Return the encoded question of the report format."""
-        structure = {
-            name: list(map(code_of, part)) if name in audits.OBJECTS else _plain(part)
-            for name, part in self.structure.items()
-        }
-        return {
-            "kind": self.kind,
-            "neighbors": self.neighbors,
-            "engine": self.engine,
-            "epsilon": LEVEL.write(self.epsilon_level),
-            "delta": fraction_text(self.delta),
-            "pmf_error": fraction_text(self.pmf_error),
-            "structure": structure,
-        }
+        return {key: self.WRITTEN[name].write(getattr(self, name)) for key, name in _QUESTION.items()}
 
     def _content(self) -> dict[str, Any]:
-        witness = self.witness
-        lists: dict[str, list[Any]] = {
-            "pmfs": [[fraction_text(mass) for mass in pmf] for pmf in self.pmfs],
-            "pmf_of": [int(index) for index in self.pmf_of],
-            "pmf_pairs": [[int(i), int(j)] for i, j in self.pmf_pairs],
-        }
-        content: dict[str, Any] = {
-            "mechanism": self.mechanism,
-            "question": self.question(),
-            "assumptions": list(self.assumptions),
-            "outputs": encode(tuple(self.outputs)),
-            "datasets": int(self.datasets),
-            "pairs": int(self.pairs),
-            "result": {
-                "holds": self.holds,
-                "worst_delta": BOUNDS.write(self.worst_delta),
-                "epsilon": BOUNDS.write(self.epsilon),
-                "exp_epsilon": None if self.exp_epsilon is None else fraction_text(self.exp_epsilon),
-                "witness": None
-                if witness is None
-                else {"ranks": list(witness.ranks), "event": list(witness.event_indices)},
-            },
-            "verification": self.verification,
-        }
+        parts = _grouped(super()._content())
+        parts |= {"assumptions": list(self.assumptions), "verification": self.verification}
+        content = {name: parts[name] for name in _MEMBERS}
         if self.verification == "complete":
-            return content | lists
+            return content
+        lists = {name: content[name] for name in _LISTS}
         return content | {name: [] for name in lists} | {"sample": self._sample(content["question"], lists)}
+
+    @classmethod
+    def _schema(cls) -> Schema:
+        engines: list[str] = cls.WRITTEN["engine"].schema["enum"]
+        names = dict.fromkeys(name for engine in engines for name in assumptions_of(engine))
+        fields = {name: codec.schema for name, codec in cls.WRITTEN.items()}
+        parts = _grouped(fields, object_of) | {
+            "assumptions": many(one_of(*names), unique=True).schema,
+            "verification": one_of("complete", "sampled").schema,
+        }
+        kept = envelope(cls.KIND) | {name: parts[name] for name in _MEMBERS}
+        return {
+            **object_of(kept, {"sample": _SAMPLE}),
+            "if": {"properties": {"verification": {"const": "sampled"}}},
+            "then": {"required": ["sample"]},
+            "else": {"not": {"required": ["sample"]}},
+        }
 
     def _sample(self, question: dict[str, Any], lists: dict[str, list[Any]]) -> dict[str, Any]:
         digests = {f"{name}_digest": values.canonical_digest(lists[name]) for name in lists}
@@ -240,39 +302,16 @@ class AuditReport(Report):
 
     @classmethod
     def _read(cls, source: Mapping[str, Any]) -> AuditReport:
-        question, result, read = source["question"], source["result"], values.fraction
-        structure = {
-            name: tuple(part) if isinstance(part, list) else part for name, part in question["structure"].items()
-        } | audits.objects_of(question["structure"])
-        outputs, stored = values.decode(source["outputs"], Unreadable), result["witness"]
-        witness = None
-        if stored is not None:
-            a, b = stored["ranks"]
+        question = source["question"]
+        codes = {name: source[name] for name in _MEMBERS if name in cls.WRITTEN}
+        for group, members in _GROUPS.items():
+            codes |= {name: source[group][key] for key, name in members.items()}
+        found = {name: codec.read(codes[name]) for name, codec in cls.WRITTEN.items()}
+        if found["witness"] is not None:
             held = len(source["pmf_of"]) if source["verification"] == "complete" else None
-            witness = Witness.from_ranks(question, structure, outputs, (a, b), stored["event"], held)
-        least = result["exp_epsilon"]
-        return cls(
-            mechanism=source["mechanism"],
-            kind=question["kind"],
-            neighbors=question["neighbors"],
-            engine=question["engine"],
-            epsilon_level=LEVEL.read(question["epsilon"]),
-            delta=read(question["delta"]),
-            pmf_error=read(question["pmf_error"]),
-            structure=structure,
-            outputs=outputs,
-            pmfs=tuple(tuple(read(mass) for mass in pmf) for pmf in source["pmfs"]),
-            pmf_of=tuple(source["pmf_of"]),
-            datasets=values.count(source["datasets"], "datasets"),
-            pairs=values.count(source["pairs"], "pairs"),
-            pmf_pairs=tuple((i, j) for i, j in source["pmf_pairs"]),
-            holds=result["holds"],
-            worst_delta=BOUNDS.read(result["worst_delta"]),
-            epsilon=BOUNDS.read(result["epsilon"]),
-            exp_epsilon=None if least is None else read(least),
-            witness=witness,
-            _source=dict(source),
-        )
+            ranks, event = found["witness"]
+            found["witness"] = Witness.from_ranks(question, found["structure"], found["outputs"], ranks, event, held)
+        return cls(**found, _source=dict(source))
 
     def verify(self, mechanism: Any = None) -> Verification:
         """Decide the verdict again in exact arithmetic, without the compiled core.
@@ -396,32 +435,8 @@ class AuditReport(Report):
         ax.legend()
         return ax
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {
-                "mechanism": self.mechanism,
-                "kind": self.kind,
-                "neighbors": self.neighbors,
-                "engine": self.engine,
-                "epsilon": as_float(self.epsilon_level),
-                "delta": self.delta,
-                "holds": self.holds,
-                "worst_delta_lower": self.lower,
-                "worst_delta_upper": self.upper,
-                "epsilon_lower": self.epsilon.lower,
-                "epsilon_upper": self.epsilon.upper,
-                "datasets": self.datasets,
-                "pairs": self.pairs,
-            }
-        ]
-
     def _sections(self) -> Sequence[Section]:
         return [section_of(self)]
-
-
-def _plain(part: Any) -> Any:
-    """Integers, and sequences of them, as JSON."""
-    return [int(member) for member in part] if isinstance(part, (tuple, list, np.ndarray)) else int(part)
 
 
 def _times_up(value: float, factor: Fraction) -> float:
@@ -438,17 +453,13 @@ def section_of(report: AuditReport) -> Section:
     """The report as a page shows it."""
     # A claim that fails at the digits shown must be no stronger than they are.
     toward: Toward = "down" if report.holds is False else "up"
-    level, delta = level_text(report.epsilon_level, toward), number_text(report.delta, toward)
-    claim = f"epsilon = {level[0]}, delta = {delta[0]}"
-    word, tone, sentence = {
-        True: ("HOLDS", "good", f"Every audited pair of neighbors is indistinguishable at {claim}."),
-        False: ("VIOLATED", "bad", f"Some audited neighbors can be told apart at {claim}."),
-        None: (
-            "UNDETERMINED",
-            "open",
-            f"The pmfs are known only within {number_text(report.pmf_error)[0]}, too little to decide at {claim}.",
-        ),
-    }[report.holds]
+    level, delta = level_text(report.epsilon_level, toward)[0], number_text(report.delta, toward)[0]
+    claim = f"epsilon = {level}, delta = {delta}"
+    said = {
+        True: f"Every audited pair of neighbors is indistinguishable at {claim}.",
+        False: f"Some audited neighbors can be told apart at {claim}.",
+        None: f"The pmfs are known only within {number_text(report.pmf_error)[0]}, too little to decide at {claim}.",
+    }
     least = report.exp_epsilon
     if least is None:
         epsilon = Fact("Epsilon at delta", "infinite: no epsilon reaches this delta")
@@ -460,8 +471,7 @@ def section_of(report: AuditReport) -> Section:
     result = [epsilon, worst]
     question = [
         Fact("Audited", _scope(report)),
-        Fact("Claimed epsilon", *level),
-        Fact("Claimed delta", *delta),
+        *level_facts(report.epsilon_level, report.delta, toward, "Claimed"),
         Fact("Datasets", f"{report.datasets:,}"),
         Fact("Pairs of neighbors", f"{report.pairs:,} ({plural(len(report.pmf_pairs), 'distinct pair')} of pmfs)"),
         Fact("Engine", report.engine),
@@ -485,9 +495,7 @@ def section_of(report: AuditReport) -> Section:
     )
     return Section(
         report.mechanism,
-        word,
-        sentence,
-        tone,  # type: ignore[arg-type]
+        **verdict(report.holds, said),
         facts=[("Result", result), ("Witness", _witness_facts(report)), ("Question", question)],
         curve=lambda: _curve(report, f"Worst delta against epsilon; claimed {claim}"),
         curve_note="Delta that the mechanism needs at every epsilon: the worst over all audited pairs.",

@@ -1,6 +1,6 @@
-"""What every report is: something that is written as JSON, read back, verified where it can be, and shown.
+"""What every report is: a result that is written as JSON, read back, verified where it can be, and shown.
 
-A kind of report is a frozen dataclass that derives from `Report` and says in `WRITTEN` how each field is written. No
+A kind of report is a subclass of `Report` with the decorator `report`, whose fields `userdp.report.fields` declares. No
 report needs the compiled core to be loaded, verified, printed or drawn.
 """
 
@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import copy
 import datetime
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from userdp.algorithms.finite import form_of, relative_error
 from userdp.checker import check as checker
 from userdp.checker import values, work
 from userdp.checker.check import Verification
-from userdp.display import Shown, render_page
-from userdp.display.numbers import Toward, bounded, plural
+from userdp.display import Fact, Tone, render_page
+from userdp.display.numbers import Toward, bounded, level_text, number_text, plural
 from userdp.display.pages import version
-from userdp.exact.encoding import Unreadable, encode, fraction_text, printable
-from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
+from userdp.exact.encoding import encode, fraction_text, printable
+from userdp.exact.numbers import Bounds, PrivacyLevel
 from userdp.exact.pmf import Pmf, aligned, fractions_of, masses_of
 from userdp.exceptions import BudgetError
+from userdp.report.fields import DEFINED, TEXT, Result, Schema, object_of, result, written
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+    from userdp.report.fields import dataclass_transform
 
 Self = TypeVar("Self", bound="Report")
 
@@ -35,108 +41,8 @@ NAMED = 80
 """Characters of a universe that is written out."""
 
 
-class Codec(NamedTuple):
-    """How one field is written as JSON, and read from it: strictly, so that every value has one spelling."""
-
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-
-
-def _is(kind: type, name: str) -> Codec:
-    def read(value: Any) -> Any:
-        values.need(type(value) is kind, f"{value!r:.60} is not {name}")
-        return value
-
-    return Codec(lambda value: value, read)
-
-
-TEXT, FLAG = _is(str, "a text"), _is(bool, "true or false")
-COUNT = Codec(int, lambda value: values.count(value, "a number"))
-FRACTION = Codec(fraction_text, values.fraction)
-FLOAT = Codec(lambda value: (float(value) + 0.0).hex(), values.hex_float)  # + 0.0 is without a sign
-VALUE = Codec(encode, lambda code: values.decode(code, Unreadable))
-
-
-def optional(of: Codec) -> Codec:
-    """None, or what the codec writes."""
-    return Codec(
-        lambda value: None if value is None else of.write(value),
-        lambda code: None if code is None else of.read(code),
-    )
-
-
-def many(of: Codec) -> Codec:
-    """A tuple of any length."""
-
-    def read(codes: Any) -> tuple[Any, ...]:
-        values.need(isinstance(codes, list), f"{codes!r:.60} is not a list")
-        return tuple(map(of.read, codes))
-
-    return Codec(lambda members: list(map(of.write, members)), read)
-
-
-def row(*of: Codec) -> Codec:
-    """A tuple with one codec for each place."""
-
-    def read(codes: Any) -> tuple[Any, ...]:
-        values.need(isinstance(codes, list) and len(codes) == len(of), f"{codes!r:.60} is not a list of {len(of)}")
-        return tuple(codec.read(code) for codec, code in zip(of, codes, strict=True))
-
-    return Codec(lambda members: [codec.write(member) for codec, member in zip(of, members, strict=True)], read)
-
-
-def named(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A dict of names and values; no name may be there twice, as one of the two would be lost."""
-    found = dict(pairs)
-    values.need(len(found) == len(pairs), f"{list(found)!r:.60} are names of which one is there twice")
-    return found
-
-
-def one_of(*accepted: str) -> Codec:
-    """One of some words."""
-
-    def read(value: Any) -> Any:
-        values.need(isinstance(value, str) and value in accepted, f"{value!r:.60} is not one of {', '.join(accepted)}")
-        return value
-
-    return Codec(str, read)
-
-
-def members(make: Callable[..., Any], **of: Codec) -> Codec:
-    """An object with the attributes of something that `make` makes of them."""
-
-    def read(code: Any) -> Any:
-        values.need(isinstance(code, dict) and set(code) == set(of), f"fields missing or unknown in {code!r:.60}")
-        return make(**{name: codec.read(code[name]) for name, codec in of.items()})
-
-    return Codec(lambda value: {name: codec.write(getattr(value, name)) for name, codec in of.items()}, read)
-
-
-def _level(ratio: Fraction, exponent: Fraction) -> PrivacyLevel:
-    values.need(ratio >= 1 and exponent >= 0, "epsilon must be >= 0")
-    return PrivacyLevel(ratio, exponent)
-
-
-BOUNDS = Codec(
-    lambda bounds: list(map(FLOAT.write, (bounds.lower, bounds.upper))),
-    lambda code: Bounds(*row(FLOAT, FLOAT).read(code)),
-)
-LEVEL = members(_level, ratio=FRACTION, exponent=FRACTION)
-
-
-def _output_set(codes: Any) -> frozenset[Any]:
-    found = frozenset(many(VALUE).read(codes))
-    texts = list(map(values.text_of, codes))
-    values.need(texts == sorted(set(texts)), f"{codes!r:.60} is no set of outputs, each once and in order")
-    return found
-
-
-OUTPUT_SET = Codec(lambda outputs: sorted(map(encode, outputs), key=values.text_of), _output_set)
-"""A frozenset of outputs, in the order of their codes."""
-
-
 @dataclass(frozen=True, repr=False)
-class Report(Shown):
+class Report(Result):
     """A result that travels: JSON that others read back, verify where it can be, and show.
 
     Notes
@@ -144,37 +50,16 @@ class Report(Shown):
     The kinds are audits (`userdp.report.AuditReport`), checks of deletions (`userdp.lddp.LDDPResult`), perfect
     generalization (`userdp.item_to_user.GeneralizationReport`), stability (`userdp.stability.StabilityReport`),
     compositions (`userdp.report.CompositionCertificate`), optimal mechanisms
-    (`userdp.report.OptimalityCertificate`), what guesses prove (`userdp.report.GuessReport`), and three of which
-    nothing is computed again: explanations of DelStab, comparisons of methods and measured agreement.
-    docs/report-format.md has their formats.
+    (`userdp.report.OptimalityCertificate`), tables (`userdp.report.Certificate`), what guesses prove
+    (`userdp.report.GuessReport`), sensitivity (`userdp.report.SensitivityReport`) and laws of samplers
+    (`userdp.report.SamplerLawReport`). docs/report-format.md has their formats.
     """
 
     KIND: ClassVar[str] = ""
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {}
-    """How each field is written; every field of the JSON is one of these."""
     _kinds: ClassVar[dict[str, type[Report]]] = {}
 
     # The JSON object that a loaded report came from: `verify` must check that, not a tidied copy.
     _source: dict[str, Any] | None = field(default=None, repr=False, compare=False, kw_only=True)
-
-    def __init_subclass__(cls) -> None:
-        if cls.KIND:
-            Report._kinds[cls.KIND] = cls
-
-    def __repr__(self) -> str:
-        parts = (f"{name}={_parts_text(getattr(self, name))}" for name in self.WRITTEN)
-        return f"{type(self).__name__}({', '.join(parts)})"
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def summary(self) -> str:
-        """Describe the result in a few lines of plain text."""
-        return "\n".join(section.text() for section in self._sections())
-
-    def _content(self) -> dict[str, Any]:
-        """The fields as JSON, without the envelope."""
-        return {name: codec.write(getattr(self, name)) for name, codec in self.WRITTEN.items()}
 
     @classmethod
     def _read(cls: type[Self], source: Mapping[str, Any]) -> Self:
@@ -188,10 +73,6 @@ class Report(Shown):
             return copy.deepcopy(self._source)
         report = {"format": checker.format_of(self.KIND), "userdp_version": version(), **self._content()}
         return report | {"digest": "sha256:" + values.canonical_digest(report)}
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return the report as JSON; ``Report.from_json(text).verify()`` checks it."""
-        return json.dumps(self.to_dict(), indent=indent, sort_keys=True)
 
     @property
     def digest(self) -> str:
@@ -243,8 +124,7 @@ class Report(Shown):
         Returns
         -------
         Verification
-            Whose ``finding`` says how much was checked. Of explanations, comparisons and measured agreement nothing can
-            be computed again from the report: they are "well-formed" at best.
+            Whose ``finding`` says how much was checked.
         """
         if mechanism is not None:
             raise TypeError(
@@ -269,16 +149,70 @@ class Report(Shown):
         except MALFORMED:
             return False
 
-    def to_html(self, *, date: datetime.date | None = None) -> str:
-        """Return a self-contained page; needs Jinja2 (``pip install 'userdp[report]'``).
+    @classmethod
+    def _schema(cls) -> Schema:
+        """The JSON Schema of this kind."""
+        return object_of(envelope(cls.KIND) | {name: codec.schema for name, codec in cls.WRITTEN.items()})
 
-        Parameters
-        ----------
-        date : datetime.date, optional
-            The date of the page, today by default. The report itself has none.
-        """
-        sections = self._sections()
-        return render_page(sections, sections[0].title, date=date)
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Return the JSON Schema of all kinds of reports, as docs/report.schema.json has it."""
+        kinds = {kind: Report._kinds[kind]._schema() | {"title": checker.format_of(kind)} for kind in Report._kinds}
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "https://raw.githubusercontent.com/userdp/userdp/main/docs/report.schema.json",
+            "title": f"Reports of userdp, format {checker.FORMAT}",
+            "description": "The form of every kind of report. What a form cannot say (sums, neighbors, verdicts, one "
+            "spelling of each value) is in docs/report-format.md, and checked by Report.from_json and Report.verify.",
+            "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in kinds],
+            "$defs": DEFINED | kinds,
+        }
+
+
+def envelope(kind: str) -> dict[str, Schema]:
+    """The schema of the fields that every report has."""
+    return {
+        "format": {"const": checker.format_of(kind)},
+        "userdp_version": TEXT.schema,
+        "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+    }
+
+
+Kind = TypeVar("Kind", bound=Report)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(written,))
+def report(name: str) -> Callable[[type[Kind]], type[Kind]]:
+    """Make of a subclass of `Report` (decorator) a kind of report; its fields are declared with `written`."""
+
+    def made(kind: type[Kind]) -> type[Kind]:
+        kind.KIND = name
+        Report._kinds[name] = result(kind)
+        return kind
+
+    return made
+
+
+VERDICTS: Mapping[bool | None, tuple[str, Tone]] = {
+    True: ("HOLDS", "good"),
+    False: ("VIOLATED", "bad"),
+    None: ("UNDETERMINED", "open"),
+}
+"""The word and the color of each verdict, for all kinds."""
+
+
+def verdict(
+    holds: bool | None, sentences: Mapping[bool | None, str], words: Mapping[bool | None, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """What a section says first: the word of the verdict, or another for it, and its sentence."""
+    word, tone = VERDICTS[holds]
+    return {"word": words.get(holds, word), "sentence": sentences[holds], "tone": tone}
+
+
+def level_facts(level: PrivacyLevel, delta: Fraction, toward: Toward = "up", claimed: str = "") -> list[Fact]:
+    """The epsilon and the delta of a question or a claim."""
+    names = (f"{claimed} epsilon", f"{claimed} delta") if claimed else ("Epsilon", "Delta")
+    return [Fact(names[0], *level_text(level, toward)), Fact(names[1], *number_text(delta, toward))]
 
 
 def render_html(
@@ -319,14 +253,6 @@ def render_html(
                 section = replace(section, commands=[commands[place]])
             sections.append(section)
     return render_page(sections, title, introduction, date)
-
-
-def _parts_text(value: Any) -> str:
-    """The repr, in full while Python writes it: exact fractions may be longer than that."""
-    try:
-        return repr(value)
-    except ValueError:
-        return f"({', '.join(map(_parts_text, value))})" if isinstance(value, tuple) else short_repr(value)
 
 
 class ReadOnly(Mapping[str, Any]):

@@ -7,21 +7,20 @@ docs/certificates.md says what they say, and how to check one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from userdp.checker import values, work
 from userdp.checker.certificates import MOST_ENTRIES, PARTS, WHOLE_PARTS, check_certificate, read_numbers
 from userdp.checker.coq import CLAIMS, SUBJECTS, coq_text
 from userdp.display import Fact, Section
-from userdp.display.numbers import in_digits, level_text, number_text
+from userdp.display.numbers import in_digits, number_text
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import Delta, Epsilon, PrivacyLevel, parse_delta, parse_level, short_repr
 from userdp.exact.pmf import PmfLike, fractions_of, masses_of, whole_multiples
 from userdp.exceptions import BudgetError
-from userdp.report.base import COUNT, FRACTION, LEVEL, Codec, Report, many, one_of, optional
-from userdp.report.composition import WHOLE
+from userdp.report.base import Report, level_facts, report
+from userdp.report.fields import COUNT, LEVEL, SHARE, WHOLE, Codec, many, object_of, one_of, optional, written
 
 PAIR_BITS = 256
 """Binary places of a factor below e^epsilon."""
@@ -31,37 +30,34 @@ FIRST_TERMS, MOST_TERMS = 32, 4096
 """Of the power series of e^x."""
 
 
+PART_NAMES = {
+    "noise_delta": "Share of delta for the noise",
+    "inner_delta": "Delta at which kept sets are compared",
+    "deletions": "Users left out",
+    "sensitivity": "Sensitivity, in steps of the scores",
+    "candidates": "Candidates, at most",
+}
+WITNESSES = ("beta", "low", "high", "theta", "precision", "inner_ratio", "inner_exponent")
+
+
 def _parts(code: Any) -> dict[str, Fraction]:
     values.need(isinstance(code, dict) and set(code) <= {*PART_NAMES, *WITNESSES}, f"{code!r:.60} are no parts")
     return {name: values.fraction(code[name]) for name in (*PART_NAMES, *WITNESSES) if name in code}
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+_PARTS = Codec(
+    lambda parts: {name: fraction_text(value) for name, value in parts.items()},
+    _parts,
+    object_of({}, {name: (WHOLE if name in WHOLE_PARTS else SHARE).schema for name in (*PART_NAMES, *WITNESSES)}),
+)
+
+
+@report("certificate")
 class Certificate(Report):
     """Numbers from which a machine-checked theorem proves that what is drawn from a table is private.
 
     `verify` computes everything again in pure Python, and `to_coq` writes a file that Coq checks: the same numbers,
     and the theorem about privacy that follows from them.
-
-    Attributes
-    ----------
-    subject : {"optimal", "tight", "paper", "noise", "selection", "pair"}
-        A calibration of DelStab; truncated discrete Laplace noise; the exponential mechanism; two distributions.
-    epsilon : PrivacyLevel
-    delta : Fraction
-        What is proved, for the replacement of one user; of a pair: that they are indistinguishable, both ways.
-    factor : Fraction
-        At most e^epsilon, or of a calibration at most its share: what the table is checked with.
-    terms : int
-        How many terms of the power series of e^x show this.
-    total : int
-        The denominator of the table.
-    table : tuple of int
-        Refusals by size of "optimal"; the pmf of R1 or of the noise; weights by gap; the first pmf of a pair.
-    second : tuple of int or None
-        The second pmf of a pair.
-    parts : dict of str to Fraction
-        What else the theorem about the subject speaks of, or needs as a witness.
 
     Examples
     --------
@@ -73,28 +69,27 @@ class Certificate(Report):
     True
     """
 
-    subject: str
-    epsilon: PrivacyLevel
-    delta: Fraction
-    factor: Fraction
-    terms: int
-    total: int
-    table: tuple[int, ...]
-    second: tuple[int, ...] | None
-    parts: Mapping[str, Fraction]
-
-    KIND: ClassVar[str] = "certificate"
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "subject": one_of(*PARTS),
-        "epsilon": LEVEL,
-        "delta": FRACTION,
-        "factor": FRACTION,
-        "terms": COUNT,
-        "total": WHOLE,
-        "table": many(WHOLE),
-        "second": optional(many(WHOLE)),
-        "parts": Codec(lambda parts: {name: fraction_text(value) for name, value in parts.items()}, _parts),
-    }
+    subject: str = written(
+        one_of(*PARTS),
+        "A calibration of DelStab; truncated discrete Laplace noise; the exponential mechanism; two distributions.",
+    )
+    epsilon: PrivacyLevel = written(LEVEL)
+    delta: Fraction = written(
+        SHARE, "What is proved, for the replacement of one user; of a pair: that they are indistinguishable, both ways."
+    )
+    factor: Fraction = written(
+        SHARE, "At most e^epsilon, or of a calibration at most its share: what the table is checked with."
+    )
+    terms: int = written(COUNT, "How many terms of the power series of e^x show this.")
+    total: int = written(WHOLE, "The denominator of the table.")
+    table: tuple[int, ...] = written(
+        many(WHOLE, 1),
+        'Refusals by size of "optimal"; the pmf of R1 or of the noise; weights by gap; the first pmf of a pair.',
+    )
+    second: tuple[int, ...] | None = written(optional(many(WHOLE, 1)), "The second pmf of a pair.")
+    parts: Mapping[str, Fraction] = written(
+        _PARTS, "What else the theorem about the subject speaks of, or needs as a witness."
+    )
 
     @classmethod
     def of_pair(cls, p: PmfLike, q: PmfLike, *, epsilon: Epsilon, delta: Delta) -> Certificate:
@@ -162,7 +157,7 @@ class Certificate(Report):
         return [{name: getattr(self, name) for name in names} | {"entries": len(self.table)}]
 
     def _sections(self) -> Sequence[Section]:
-        claim = [Fact("Epsilon", *level_text(self.epsilon)), Fact("Delta", *number_text(self.delta))]
+        claim = level_facts(self.epsilon, self.delta)
         asked = [
             Fact("Subject", SUBJECTS[self.subject]),
             Fact("Entries of the table", in_digits(len(self.table))),
@@ -184,16 +179,6 @@ def _fact(name: str, value: Fraction) -> Fact:
     if value.denominator == 1 and name in WHOLE_PARTS:
         return Fact(PART_NAMES[name], in_digits(value.numerator))
     return Fact(PART_NAMES[name], *number_text(value))
-
-
-PART_NAMES = {
-    "noise_delta": "Share of delta for the noise",
-    "inner_delta": "Delta at which kept sets are compared",
-    "deletions": "Users left out",
-    "sensitivity": "Sensitivity, in steps of the scores",
-    "candidates": "Candidates, at most",
-}
-WITNESSES = ("beta", "low", "high", "theta", "precision", "inner_ratio", "inner_exponent")
 
 
 def level_below(level: PrivacyLevel, bits: int) -> Fraction:

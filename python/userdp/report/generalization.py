@@ -3,148 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from userdp.checker import values
 from userdp.checker.check import Verification
 from userdp.display import Fact, Section
-from userdp.display.numbers import bounded, bounds_text, level_text, number_text, plural
+from userdp.display.numbers import bounded, bounds_text, number_text, plural
 from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
-from userdp.report.base import (
+from userdp.report.base import VERDICTS, Report, confirmed_by, exact_text, level_facts, report, verdict
+from userdp.report.fields import (
     BOUNDS,
     COUNT,
     FLAG,
-    FRACTION,
     LEVEL,
     OUTPUT_SET,
+    PMF,
+    POSITIVE,
+    SHARE,
     TEXT,
     VALUE,
-    Codec,
-    Report,
-    confirmed_by,
-    exact_text,
     many,
-    members,
+    of,
     one_of,
     optional,
+    part,
+    written,
 )
 
 Notion = Literal["sample", "simulator"]
 
 
-@dataclass(frozen=True)
+@part
 class GeneralizationWitness:
-    """The most likely pair of different output distributions, under the worst distribution.
+    """The most likely pair of different output distributions, under the worst distribution."""
 
-    Attributes
-    ----------
-    x : dataset
-    x2 : dataset or None
-        None when x is compared with the simulator.
-    event : frozenset
-        Outputs whose probabilities differ by more than (epsilon, delta) allows.
-    divergence : Bounds
-        Around the divergence of the output distribution on x from the other one; or of the other one from it, when
-        ``reversed``.
-    reversed : bool
-        For the simulator only: it is the one with more mass on the event.
-    """
-
-    x: tuple[Any, ...]
-    x2: tuple[Any, ...] | None
-    event: frozenset[Any]
-    divergence: Bounds
-    reversed: bool = False
+    x: tuple[Any, ...] = written(many(VALUE))
+    x2: tuple[Any, ...] | None = written(optional(many(VALUE)), "None when x is compared with the simulator.")
+    event: frozenset[Any] = written(
+        OUTPUT_SET, "Outputs whose probabilities differ by more than (epsilon, delta) allows."
+    )
+    divergence: Bounds = written(
+        BOUNDS,
+        "Around the divergence of the output distribution on x from the other one; or of the other one from it, when "
+        "``reversed``.",
+    )
+    reversed: bool = written(FLAG, "For the simulator only: it is the one with more mass on the event.", default=False)
 
 
-_WITNESS = members(GeneralizationWitness, x=VALUE, x2=VALUE, event=OUTPUT_SET, divergence=BOUNDS, reversed=FLAG)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
+@report("generalization")
 class GeneralizationReport(Report):
-    """The result of `audit_perfect_generalization`.
+    """The result of `audit_perfect_generalization`."""
 
-    Attributes
-    ----------
-    mechanism, engine : str
-    notion : {"sample", "simulator"}
-        Two independent samples compared, or one with the simulator.
-    epsilon_level : PrivacyLevel
-    delta : Fraction
-    claimed_beta : Fraction or None
-    scope : {"all", "listed"}
-        Whether the claim is about every distribution, or about the listed ones.
-    holds : bool or None
-        False: some listed distribution has a larger beta, a certified violation. True: the claim is about the listed
-        distributions and none has. None: no claim, or none of the listed distributions refutes a claim about all.
-    beta : Fraction
-        The largest beta of the notion over the listed distributions.
-    worst : int
-        The position of the first distribution that has it.
-    sample_perfect, perfect : tuple of Fraction
-        For every listed distribution the exact probability that A(x) and A(x') (x, x' independent), respectively A(x)
-        and the simulator, are not (epsilon, delta)-indistinguishable.
-    universe : tuple
-    distributions : tuple of tuples of Fraction
-        The probabilities, in the order of the universe.
-    outputs : tuple
-    simulator : tuple of Fraction or None
-        The simulator that was given; None for the mixture of the output distributions over samples.
-    n_users, n_examples : int
-    datasets, pmfs : int
-        How many datasets, and how many distinct output distributions, there are.
-    witness : GeneralizationWitness or None
-        None when beta is 0.
-    """
-
-    mechanism: str
-    engine: str
-    notion: Notion
-    epsilon_level: PrivacyLevel
-    delta: Fraction
-    claimed_beta: Fraction | None
-    scope: Literal["all", "listed"]
-    holds: bool | None
-    beta: Fraction
-    worst: int
-    sample_perfect: tuple[Fraction, ...]
-    perfect: tuple[Fraction, ...]
-    universe: tuple[Any, ...]
-    distributions: tuple[tuple[Fraction, ...], ...]
-    outputs: tuple[Any, ...]
-    simulator: tuple[Fraction, ...] | None
-    n_users: int
-    n_examples: int
-    datasets: int
-    pmfs: int
-    witness: GeneralizationWitness | None
-
-    KIND: ClassVar[str] = "generalization"
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "mechanism": TEXT,
-        "engine": one_of("labeled", "symmetric"),
-        "notion": one_of("sample", "simulator"),
-        "epsilon_level": LEVEL,
-        "delta": FRACTION,
-        "claimed_beta": optional(FRACTION),
-        "scope": one_of("all", "listed"),
-        "holds": optional(FLAG),
-        "beta": FRACTION,
-        "worst": COUNT,
-        "sample_perfect": many(FRACTION),
-        "perfect": many(FRACTION),
-        "universe": many(VALUE),
-        "distributions": many(many(FRACTION)),
-        "outputs": many(VALUE),
-        "simulator": optional(many(FRACTION)),
-        "n_users": COUNT,
-        "n_examples": COUNT,
-        "datasets": COUNT,
-        "pmfs": COUNT,
-        "witness": optional(_WITNESS),
-    }
+    mechanism: str = written(TEXT)
+    engine: str = written(one_of("labeled", "symmetric"))
+    notion: Notion = written(
+        one_of("sample", "simulator"), "Two independent samples compared, or one with the simulator."
+    )
+    epsilon_level: PrivacyLevel = written(LEVEL)
+    delta: Fraction = written(SHARE)
+    claimed_beta: Fraction | None = written(optional(SHARE))
+    scope: Literal["all", "listed"] = written(
+        one_of("all", "listed"), "Whether the claim is about every distribution, or about the listed ones."
+    )
+    holds: bool | None = written(
+        optional(FLAG),
+        "False: some listed distribution has a larger beta, a certified violation. True: the claim is about the "
+        "listed distributions and none has. None: no claim, or none of the listed distributions refutes a claim about "
+        "all.",
+    )
+    beta: Fraction = written(SHARE, "The largest beta of the notion over the listed distributions.")
+    worst: int = written(COUNT, "The position of the first distribution that has it.")
+    sample_perfect: tuple[Fraction, ...] = written(many(SHARE, 1))
+    perfect: tuple[Fraction, ...] = written(
+        many(SHARE, 1),
+        "For every listed distribution the exact probability that A(x) and A(x') (x, x' independent), respectively "
+        "A(x) and the simulator, are not (epsilon, delta)-indistinguishable.",
+    )
+    universe: tuple[Any, ...] = written(many(VALUE, 1))
+    distributions: tuple[tuple[Fraction, ...], ...] = written(
+        many(PMF, 1), "The probabilities, in the order of the universe."
+    )
+    outputs: tuple[Any, ...] = written(many(VALUE, 1))
+    simulator: tuple[Fraction, ...] | None = written(
+        optional(PMF), "The simulator that was given; None for the mixture of the output distributions over samples."
+    )
+    n_users: int = written(POSITIVE)
+    n_examples: int = written(POSITIVE)
+    datasets: int = written(COUNT)
+    pmfs: int = written(COUNT, "How many datasets, and how many distinct output distributions, there are.")
+    witness: GeneralizationWitness | None = written(optional(of(GeneralizationWitness)), "None when beta is 0.")
 
     @classmethod
     def _read(cls, source: Mapping[str, Any]) -> GeneralizationReport:
@@ -191,13 +139,7 @@ class GeneralizationReport(Report):
         ]
 
     def _sections(self) -> Sequence[Section]:
-        word, tone = {
-            True: ("HOLDS", "good"),
-            False: ("VIOLATED", "bad"),
-            None: ("NOT REFUTED" if self.claimed_beta is not None else "NO CLAIM", "open"),
-        }[self.holds]
         pair = "two samples" if self.notion == "sample" else "a sample and the simulator"
-        level, delta = level_text(self.epsilon_level), number_text(self.delta)
         beta = Fact("Beta", *number_text(self.beta))
         weights = ", ".join(f"{short_repr(example)}: {exact_text(mass)}" for example, mass in self.distribution if mass)
         found = [
@@ -214,19 +156,20 @@ class GeneralizationReport(Report):
                 Fact("Their divergence", *bounds_text(self.witness.divergence)),
             ]
         asked = [
-            Fact("Epsilon", *level),
-            Fact("Delta", *delta),
+            *level_facts(self.epsilon_level, self.delta),
             Fact("Samples", f"{plural(self.n_users, 'user')} with {plural(self.n_examples, 'example')} each"),
             Fact("Datasets", f"{self.datasets:,} ({self.engine}), {self.pmfs:,} distinct output distributions"),
         ]
+        words: dict[bool | None, str] = {None: "NO CLAIM" if self.claimed_beta is None else "NOT REFUTED"}
+        said = (
+            f"Output distributions on {pair} differ by more than (epsilon, delta) with probability beta = "
+            f"{exact_text(self.beta)} ({bounded(self.beta, digits=6)})."
+        )
         note = "The listed distributions bound the worst one from below only." if self.scope == "all" else ""
         return [
             Section(
                 f"Perfect generalization of {self.mechanism}",
-                word,
-                f"Output distributions on {pair} differ by more than (epsilon, delta) with probability beta = "
-                f"{exact_text(self.beta)} ({bounded(self.beta, digits=6)}).",
-                tone,  # type: ignore[arg-type]
+                **verdict(self.holds, dict.fromkeys(VERDICTS, said), words),
                 facts=[("Result", found), ("Question", asked)],
                 notes=[note] if note else [],
                 headline=[beta],

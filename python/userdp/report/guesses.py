@@ -3,110 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from userdp.checker.divergences import Level
 from userdp.checker.guesses import refuted_by
 from userdp.display import Fact, Section
 from userdp.display.numbers import bounded, level_text, number_text, plural
 from userdp.exact.numbers import PrivacyLevel, least
-from userdp.report.base import COUNT, FLAG, FRACTION, LEVEL, TEXT, Codec, Report, members, one_of, optional
+from userdp.report.base import VERDICTS, Report, level_facts, report, verdict
+from userdp.report.fields import COUNT, FLAG, LEVEL, POSITIVE, SHARE, TEXT, of, one_of, optional, part, written
 
 Access = Literal["samples", "one-run", "time"]
 ACCESSES: tuple[Access, ...] = ("samples", "one-run", "time")
 NEIGHBORS = ("replace", "add-remove", "inputs")
 
 
-@dataclass(frozen=True, kw_only=True)
+@part
 class Guesses:
-    """Counts of guesses, and the epsilon that they refute.
+    """Counts of guesses, and the epsilon that they refute."""
 
-    Attributes
-    ----------
-    alpha : Fraction
-        The probability of an error.
-    right, wrong, none : int
-        Guesses that were right and wrong, and draws without a guess.
-    epsilon : PrivacyLevel
-        At a smaller epsilon, such counts have a probability of at most alpha; 0 if they prove nothing.
-    """
-
-    alpha: Fraction
-    right: int
-    wrong: int
-    none: int
-    epsilon: PrivacyLevel
+    alpha: Fraction = written(SHARE, "The probability of an error.")
+    right: int = written(COUNT)
+    wrong: int = written(COUNT)
+    none: int = written(COUNT, "Guesses that were right and wrong, and draws without a guess.")
+    epsilon: PrivacyLevel = written(
+        LEVEL, "At a smaller epsilon, such counts have a probability of at most alpha; 0 if they prove nothing."
+    )
 
 
-_GUESSES = members(Guesses, alpha=FRACTION, right=COUNT, wrong=COUNT, none=COUNT, epsilon=LEVEL)
+_COUNTED = of(Guesses, "counted")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@report("guesses")
 class GuessReport(Report):
-    """What guesses of fair coins prove about a mechanism that was only run; they can convict it, and never acquit it.
+    """What guesses of fair coins prove about a mechanism that was only run.
 
-    Attributes
-    ----------
-    mechanism : str
-    access : {"samples", "one-run", "time"}
-        How it was run: often on two datasets, once with canary users, or with a clock.
-    neighbors : {"replace", "add-remove", "inputs"}
-        What a coin chose: one of two users in a place, whether a user is there, or one of two inputs of a function.
-    test : {"fixed", "anytime"}
-        "fixed": the number of guesses was fixed before. "anytime": the counts may be those of any moment.
-    epsilon_level : PrivacyLevel
-    delta : Fraction
-        The claim, exactly.
-    canaries : int
-        For one run: of how many users coins were tossed. 0 otherwise.
-    sides : int
-        For samples: 1 when only one of the datasets was ever guessed, otherwise 2.
-    runs, raised : int
-        How often it was run, for training too, and in how many of these runs it raised.
-    holds : bool or None
-        False when the claim is refuted, and None otherwise: draws never show that a claim holds.
-    verdict : Guesses
-        What the verdict rests on; its alpha is the probability of a wrong verdict.
-    estimate : Guesses
-        The same for the printed bound of epsilon, at a larger probability of an error.
-    about : str
-        What was guessed by, in words.
+    They can convict it, and never acquit it.
     """
 
-    mechanism: str
-    access: str
-    neighbors: str
-    test: str
-    epsilon_level: PrivacyLevel
-    delta: Fraction
-    canaries: int
-    sides: int
-    runs: int
-    raised: int
-    holds: bool | None
-    verdict: Guesses
-    estimate: Guesses
-    about: str
-
-    KIND: ClassVar[str] = "guesses"
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "mechanism": TEXT,
-        "access": one_of(*ACCESSES),
-        "neighbors": one_of(*NEIGHBORS),
-        "test": one_of("fixed", "anytime"),
-        "epsilon_level": LEVEL,
-        "delta": FRACTION,
-        "canaries": COUNT,
-        "sides": COUNT,
-        "runs": COUNT,
-        "raised": COUNT,
-        "holds": optional(FLAG),
-        "verdict": _GUESSES,
-        "estimate": _GUESSES,
-        "about": TEXT,
-    }
+    mechanism: str = written(TEXT)
+    access: str = written(
+        one_of(*ACCESSES), "How it was run: often on two datasets, once with canary users, or with a clock."
+    )
+    neighbors: str = written(
+        one_of(*NEIGHBORS),
+        "What a coin chose: one of two users in a place, whether a user is there, or one of two inputs of a function.",
+    )
+    test: str = written(
+        one_of("fixed", "anytime"),
+        '"fixed": the number of guesses was fixed before. "anytime": the counts may be those of any moment.',
+    )
+    epsilon_level: PrivacyLevel = written(LEVEL)
+    delta: Fraction = written(SHARE, "The claim, exactly.")
+    canaries: int = written(COUNT, "For one run: of how many users coins were tossed. 0 otherwise.")
+    sides: int = written(
+        COUNT.within(minimum=1, maximum=2),
+        "For samples: 1 when only one of the datasets was ever guessed, otherwise 2.",
+    )
+    runs: int = written(POSITIVE)
+    raised: int = written(COUNT, "How often it was run, for training too, and in how many of these runs it raised.")
+    holds: bool | None = written(
+        optional(FLAG).within(enum=[False, None]),
+        "False when the claim is refuted, and None otherwise: draws never show that a claim holds.",
+    )
+    verdict: Guesses = written(_COUNTED, "What the verdict rests on; its alpha is the probability of a wrong verdict.")
+    estimate: Guesses = written(
+        _COUNTED, "The same for the printed bound of epsilon, at a larger probability of an error."
+    )
+    about: str = written(TEXT, "What was guessed by, in words.")
 
     @property
     def lower(self) -> PrivacyLevel:
@@ -182,39 +147,36 @@ class GuessReport(Report):
             Fact("Guesses", f"{self.verdict.right:,} right and {self.verdict.wrong:,} wrong"),
         ]
         asked = [
-            Fact("Claimed epsilon", *level_text(self.epsilon_level)),
-            Fact("Claimed delta", *number_text(self.delta)),
+            *level_facts(self.epsilon_level, self.delta, claimed="Claimed"),
             Fact("How it was run", how),
             *([Fact("Runs that raised", f"{self.raised:,} of {self.runs:,}")] if self.raised else []),
             Fact("A coin chose", what),
             Fact("Guessed by", self.about),
         ]
-        verdict, estimate = number_text(self.verdict.alpha)[0], number_text(self.estimate.alpha)[0]
+        surely, likely = number_text(self.verdict.alpha)[0], number_text(self.estimate.alpha)[0]
+        word = ""
         if self.holds is False:
-            word, tone = "VIOLATED", "bad"
             sentence = (
                 "If the claim held, coins would be guessed right that often with a probability of at most "
                 f"{bounded(self.verdict.alpha)}."
             )
         elif self.doubtful:
-            word, tone = f"REFUTED AT AN ERROR OF {estimate} ONLY", "open"
+            word = f"REFUTED AT AN ERROR OF {likely} ONLY"
             sentence = (
-                f"The counts contradict the claim at an error of {estimate}: so often a right mechanism looks like "
-                f"this one. They do not at {verdict}, the error of a verdict. More draws would tell."
+                f"The counts contradict the claim at an error of {likely}: so often a right mechanism looks like "
+                f"this one. They do not at {surely}, the error of a verdict. More draws would tell."
             )
         else:
-            word, tone = "NO VIOLATION SHOWN", "open"
+            word = "NO VIOLATION SHOWN"
             sentence = (
-                f"The counts do not refute the claim, neither at an error of {verdict} (for a verdict) nor at one of "
-                f"{estimate} (for the bound of epsilon). That does not show that the claim holds: other data, other "
+                f"The counts do not refute the claim, neither at an error of {surely} (for a verdict) nor at one of "
+                f"{likely} (for the bound of epsilon). That does not show that the claim holds: other data, other "
                 "guesses or more draws may refute it."
             )
         return [
             Section(
                 f"Guesses about {self.mechanism}",
-                word,
-                sentence,
-                tone,  # type: ignore[arg-type]
+                **verdict(self.holds, dict.fromkeys(VERDICTS, sentence), {None: word}),
                 facts=[("Shown", found), ("For the verdict", decided), ("Question", asked)],
                 notes=["The draws cannot be repeated; the counts can be checked, and the audit can be run again."],
                 headline=[shown],

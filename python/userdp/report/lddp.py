@@ -3,97 +3,68 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from userdp.algorithms.finite import ASSUMPTIONS, assumptions_of, read_users
 from userdp.checker.check import Verification
 from userdp.display import Fact, Section
-from userdp.display.numbers import Toward, bounds_text, in_digits, level_text, number_text
+from userdp.display.numbers import Toward, bounds_text, in_digits, number_text
 from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
-from userdp.report.base import (
+from userdp.report.base import Report, confirmed_by, level_facts, report, undetermined, verdict
+from userdp.report.fields import (
     COUNT,
     FLAG,
-    FLOAT,
-    FRACTION,
     LEVEL,
     OUTPUT_SET,
+    SHARE,
+    SIZE,
     TEXT,
     VALUE,
-    Codec,
-    Report,
-    confirmed_by,
     many,
     one_of,
     optional,
     row,
-    undetermined,
+    written,
 )
 
 LDDPWitness = tuple[tuple[int, ...], tuple[int, ...], frozenset[Any]]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@report("lddp")
 class LDDPResult(Report):
-    """Whether an algorithm is (r, epsilon, delta)-LDDP at a dataset, decided.
+    """Whether an algorithm is (r, epsilon, delta)-LDDP at a dataset, decided."""
 
-    Attributes
-    ----------
-    holds : bool or None
-        The verdict; None when undetermined within the algorithm's declared ``pmf_error``. ``bool(result)`` is this,
-        and raises for None.
-    lower, upper : float
-        Enclose the worst divergence over all ordered pairs of deletion sets.
-    witness : (S, S2, event) or None
-        Where the worst divergence is attained: P(event) - e^epsilon P2(event) for the output distribution P after
-        deleting S and P2 after deleting S2. Deletion sets are sorted tuples of 0-based positions, the event is a
-        frozenset of outputs. None when all output distributions are so close that the worst divergence is 0.
-    pairs_evaluated : int
-        Ordered pairs of pmfs whose divergence was computed; all others were bounded or stand for the same pmfs.
-    engine : {"general", "symmetric", "additive", "score"}
-        What was enumerated: deletion sets, count vectors of distinct users, reachable totals, or count vectors of
-        users with distinct scores, inside the core.
-    algorithm : str
-        The algorithm's name.
-    outputs : tuple
-    epsilon : PrivacyLevel
-    delta, pmf_error : Fraction
-        The question, exactly.
-    r, n_users : int
-    """
-
-    holds: bool | None
-    lower: float
-    upper: float
-    witness: LDDPWitness | None
-    pairs_evaluated: int
-    engine: str
-    algorithm: str
-    outputs: tuple[Any, ...]
-    epsilon: PrivacyLevel
-    delta: Fraction
-    pmf_error: Fraction
-    r: int
-    n_users: int
-
-    KIND: ClassVar[str] = "lddp"
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "holds": optional(FLAG),
-        "lower": FLOAT,
-        "upper": FLOAT,
-        "witness": optional(row(many(COUNT), many(COUNT), OUTPUT_SET)),
-        "pairs_evaluated": COUNT,
-        "engine": one_of("general", "symmetric", "additive", "score"),
-        "algorithm": TEXT,
-        "outputs": many(VALUE),
-        "epsilon": LEVEL,
-        "delta": FRACTION,
-        "pmf_error": FRACTION,
-        "r": COUNT,
-        "n_users": COUNT,
-    }
+    holds: bool | None = written(
+        optional(FLAG),
+        "The verdict; None when undetermined within the algorithm's declared ``pmf_error``. ``bool(result)`` is this, "
+        "and raises for None.",
+    )
+    lower: float = written(SIZE)
+    upper: float = written(SIZE, "Both enclose the worst divergence over all ordered pairs of deletion sets.")
+    witness: LDDPWitness | None = written(
+        optional(row(many(COUNT, unique=True), many(COUNT, unique=True), OUTPUT_SET)),
+        "Where the worst divergence is attained: P(event) - e^epsilon P2(event) for the output distribution P after "
+        "deleting S and P2 after deleting S2. Deletion sets are sorted tuples of 0-based positions, the event is a "
+        "frozenset of outputs. None when all output distributions are so close that the worst divergence is 0.",
+    )
+    pairs_evaluated: int = written(
+        COUNT,
+        "Ordered pairs of pmfs whose divergence was computed; all others were bounded or stand for the same pmfs.",
+    )
+    engine: str = written(
+        one_of("general", "symmetric", "additive", "score"),
+        "What was enumerated: deletion sets, count vectors of distinct users, reachable totals, or count vectors of "
+        "users with distinct scores, inside the core.",
+    )
+    algorithm: str = written(TEXT, "The algorithm's name.")
+    outputs: tuple[Any, ...] = written(many(VALUE, 1))
+    epsilon: PrivacyLevel = written(LEVEL)
+    delta: Fraction = written(SHARE)
+    pmf_error: Fraction = written(SHARE, "The question, exactly.")
+    r: int = written(COUNT)
+    n_users: int = written(COUNT)
 
     @property
     def subsets(self) -> int:
@@ -140,15 +111,7 @@ class LDDPResult(Report):
         users = read_users(dataset, "dataset")
         return self._checked(mechanism_pmf=run, declared=declared, problems=problems, dataset=users)
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        names = ("holds", "lower", "upper", "pairs_evaluated", "engine", "r", "n_users")
-        return [
-            {"algorithm": self.algorithm, "epsilon": self.epsilon, "delta": self.delta}
-            | {name: getattr(self, name) for name in names}
-        ]
-
     def _sections(self) -> Sequence[Section]:
-        word, tone = {True: ("HOLDS", "good"), False: ("VIOLATED", "bad"), None: ("UNDETERMINED", "open")}[self.holds]
         worst = Fact("Worst delta at epsilon", *bounds_text(Bounds(self.lower, self.upper)))
         found = [worst]
         if self.witness is not None:
@@ -159,25 +122,22 @@ class LDDPResult(Report):
             ]
         toward: Toward = "down" if self.holds is False else "up"
         asked = [
-            Fact("Epsilon", *level_text(self.epsilon, toward)),
-            Fact("Delta", *number_text(self.delta, toward)),
+            *level_facts(self.epsilon, self.delta, toward),
             Fact("Deleted users", f"{self.r} of {self.n_users}: {_ways(self.n_users, self.r)} ways"),
             Fact("Engine", f"{self.engine}; {in_digits(self.pairs_evaluated)} pairs of pmfs computed"),
             *(Fact("Assumed", ASSUMPTIONS[name]) for name in self.assumptions),
         ]
         if self.pmf_error:
             asked.insert(2, Fact("Relative error of the pmfs", *number_text(self.pmf_error)))
-        sentence = {
+        said = {
             True: "Whichever users are deleted, the output distributions are indistinguishable at (epsilon, delta).",
             False: "Some deletions can be told apart at (epsilon, delta).",
             None: "The pmfs are known too roughly to decide.",
-        }[self.holds]
+        }
         return [
             Section(
                 f"LDDP of {self.algorithm}",
-                word,
-                sentence,
-                tone,  # type: ignore[arg-type]
+                **verdict(self.holds, said),
                 facts=[("Result", found), ("Question", asked)],
                 headline=[worst],
             )

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from userdp.checker import values
 from userdp.display import Fact, Section
-from userdp.display.numbers import bounded, in_digits, level_text, number_text
+from userdp.display.numbers import bounded, in_digits
 from userdp.exact.numbers import PrivacyLevel, nearest_float
-from userdp.report.base import COUNT, FRACTION, LEVEL, Codec, Report, many, one_of, optional, row
-from userdp.report.composition import WHOLE
+from userdp.report.base import Report, level_facts, report
+from userdp.report.fields import (
+    COUNT,
+    FRACTION,
+    LEVEL,
+    POSITIVE,
+    SHARE,
+    VALUE,
+    WHOLE,
+    Codec,
+    Schema,
+    many,
+    members,
+    object_of,
+    one_of,
+    optional,
+    row,
+    written,
+)
 
 
 def _world(code: Any) -> dict[str, Any]:
@@ -21,71 +37,75 @@ def _world(code: Any) -> dict[str, Any]:
     return copy.deepcopy(code)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+_LOSSES = many(many(SHARE, 1), 1).named("losses", "A row for each dataset, a loss for each output.")
+_PLACES = many(COUNT, 1).named("relabeling")
+_FEW, _VALUES = POSITIVE.within(maximum=1000), many(VALUE, 1)
+_WORLDS: Mapping[str, Mapping[str, Schema]] = {
+    "selection": {
+        "n_users": _FEW.schema,
+        "n_items": POSITIVE.schema,
+        "loss": one_of("regret", "error", "agreement").schema,
+        "agreement": optional(SHARE).schema,
+    },
+    "sum": {
+        "lowest": {"type": "integer"},
+        "reach": POSITIVE.schema,
+        "outputs": _VALUES.schema,
+        "losses": _LOSSES.schema,
+    },
+    "users": {
+        "universe": _VALUES.schema,
+        "n_users": _FEW.schema,
+        "n_examples": _FEW.schema,
+        "outputs": _VALUES.schema,
+        "losses": _LOSSES.schema,
+        "symmetries": many(members(dict, {"examples": _PLACES, "outputs": _PLACES})).schema,
+    },
+}
+_WORLD = Codec(
+    lambda world: copy.deepcopy(dict(world)),
+    _world,
+    {"oneOf": [object_of({"kind": {"const": kind}, **parts}) for kind, parts in _WORLDS.items()]},
+).named("world", "What datasets there are, who is whose neighbor, and what outputs lose.")
+
+
+@report("optimality")
 class OptimalityCertificate(Report):
-    """The claims that a table is a private mechanism with a loss, and that no private mechanism has one below a bound.
+    """The claims that a table is a private mechanism with a loss, and that no private one loses less than a bound."""
 
-    Attributes
-    ----------
-    world : dict
-        What the claims are about, from which all datasets and neighbors are listed again: `kind` is "users",
-        "selection" or "sum", beside its parameters.
-    epsilon : PrivacyLevel
-    below, above : Fraction
-        Numbers around e^epsilon, equal where it is a fraction: the table is private at `below`, the bound holds at
-        `above`.
-    delta : Fraction
-    objective : {"worst", "bayes"}
-        Whether `value` and `lower_bound` are about the worst dataset or about the mean under a prior.
-    prior : tuple of Fraction or None
-        For "bayes", the prior of each orbit of datasets.
-    total : int
-        What the masses of every dataset sum to.
-    table : tuple of int
-        The mass of an output, for each class of equal outputs of each orbit of datasets.
-    scale : int
-    mu : tuple of int or None
-        For "worst", weights of the orbits, which sum to `scale`.
-    y : tuple of (int, int)
-        Constraints of the world by their place, and their weights over `scale`.
-    value : Fraction
-        What the table loses.
-    lower_bound : Fraction
-        What every mechanism with this privacy loses at least, by `mu` and `y`.
-    """
-
-    world: Mapping[str, Any]
-    epsilon: PrivacyLevel
-    below: Fraction
-    above: Fraction
-    delta: Fraction
-    objective: str
-    prior: tuple[Fraction, ...] | None
-    total: int
-    table: tuple[int, ...]
-    scale: int
-    mu: tuple[int, ...] | None
-    y: tuple[tuple[int, int], ...]
-    value: Fraction
-    lower_bound: Fraction
-
-    KIND: ClassVar[str] = "optimality"
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "world": Codec(lambda world: copy.deepcopy(dict(world)), _world),
-        "epsilon": LEVEL,
-        "below": FRACTION,
-        "above": FRACTION,
-        "delta": FRACTION,
-        "objective": one_of("worst", "bayes"),
-        "prior": optional(many(FRACTION)),
-        "total": WHOLE,
-        "table": many(WHOLE),
-        "scale": WHOLE,
-        "mu": optional(many(WHOLE)),
-        "y": many(row(COUNT, WHOLE)),
-        "value": FRACTION,
-        "lower_bound": FRACTION,
-    }
+    world: Mapping[str, Any] = written(
+        _WORLD,
+        'What the claims are about, from which all datasets and neighbors are listed again: `kind` is "users", '
+        '"selection" or "sum", beside its parameters.',
+    )
+    epsilon: PrivacyLevel = written(LEVEL)
+    below: Fraction = written(SHARE)
+    above: Fraction = written(
+        SHARE,
+        "Numbers around e^epsilon, equal where it is a fraction: the table is private at `below`, the bound holds at "
+        "`above`.",
+    )
+    delta: Fraction = written(SHARE)
+    objective: str = written(
+        one_of("worst", "bayes"),
+        "Whether `value` and `lower_bound` are about the worst dataset or about the mean under a prior.",
+    )
+    prior: tuple[Fraction, ...] | None = written(
+        optional(many(SHARE, 1)), 'For "bayes", the prior of each orbit of datasets.'
+    )
+    total: int = written(WHOLE, "What the masses of every dataset sum to.")
+    table: tuple[int, ...] = written(
+        many(WHOLE, 1), "The mass of an output, for each class of equal outputs of each orbit of datasets."
+    )
+    scale: int = written(WHOLE)
+    mu: tuple[int, ...] | None = written(
+        optional(many(WHOLE, 1)), 'For "worst", weights of the orbits, which sum to `scale`.'
+    )
+    y: tuple[tuple[int, int], ...] = written(
+        many(row(COUNT, WHOLE)), "Constraints of the world by their place, and their weights over `scale`."
+    )
+    value: Fraction = written(SHARE, "What the table loses.")
+    lower_bound: Fraction = written(FRACTION, "What every mechanism with this privacy loses at least, by `mu` and `y`.")
 
     @property
     def holds(self) -> bool:
@@ -122,8 +142,7 @@ class OptimalityCertificate(Report):
         asked = [
             Fact("World", self._about()),
             Fact("Objective", "the worst dataset" if self.objective == "worst" else "the mean under a prior"),
-            Fact("Epsilon", *level_text(self.epsilon)),
-            Fact("Delta", *number_text(self.delta)),
+            *level_facts(self.epsilon, self.delta),
             Fact("Unknowns", in_digits(len(self.table))),
         ]
         return [

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from userdp.algorithms import Dataset
 from userdp.algorithms.finite import FunctionAlgorithm, read_users
 from userdp.display import Fact, Section
-from userdp.display.numbers import Toward, bounds_text, in_digits, level_text, number_text
+from userdp.display.numbers import Toward, bounds_text, in_digits, number_text
 from userdp.exact.encoding import key_of
 from userdp.exact.numbers import Bounds, PrivacyLevel, short_repr
-from userdp.report.base import (
+from userdp.report.base import Report, exact_text, level_facts, report, universe_text, verdict
+from userdp.report.fields import (
     BOUNDS,
     COUNT,
     FLAG,
-    FRACTION,
     LEVEL,
+    MEMORY,
+    PMF,
+    POSITIVE,
+    SHARE,
     TEXT,
     VALUE,
-    Codec,
-    Report,
-    exact_text,
     many,
-    members,
+    of,
     one_of,
     optional,
-    universe_text,
+    part,
+    row,
+    written,
 )
 
 PRACTICAL = Fraction(1, 10**9)
@@ -38,106 +40,63 @@ MOST_SHOWN = 1000
 RANDOMNESS = ("bits", "lazy-bits", "random", "secrets", "numpy")
 
 
-@dataclass(frozen=True)
+@part
 class LawWitness:
-    """Two neighboring datasets, and the outputs that tell them apart.
+    """Two neighboring datasets, and the outputs that tell them apart."""
 
-    Attributes
-    ----------
-    ranks : (int, int)
-        The datasets' places in the order of the report.
-    event : tuple of int
-        Positions in ``outputs``: those that are found more often on the first dataset than e^epsilon times as often as
-        on the second.
-    """
-
-    ranks: tuple[int, int]
-    event: tuple[int, ...]
+    ranks: tuple[int, int] = written(row(COUNT, COUNT), "The datasets' places in the order of the report.")
+    event: tuple[int, ...] = written(
+        many(COUNT, 1, unique=True),
+        "Positions in ``outputs``: those that are found more often on the first dataset than e^epsilon times as often "
+        "as on the second.",
+    )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@report("law")
 class SamplerLawReport(Report):
-    """What is known of a sampler's output distributions, and whether it is (epsilon, delta)-DP by that.
+    """What is known of a sampler's output distributions, and whether it is (epsilon, delta)-DP by that."""
 
-    Attributes
-    ----------
-    holds : bool or None
-        The verdict on this universe; None when what is unexplored leaves it open. ``bool(report)`` is this, and raises
-        for None.
-    worst_delta : Bounds
-        Enclose the worst divergence over all neighbors, in both directions: ``upper`` is a delta that is confirmed.
-    witness : LawWitness or None
-        Where the lower bound is attained; None when it is 0.
-    mechanism : str
-        Its name.
-    randomness : str
-        What the mechanism was given: "bits", "lazy-bits", "random", "secrets" or "numpy".
-    monotone : bool
-        Whether it was taken on trust that the output only rises, or only falls, with each drawn number.
-    neighbors : {"replace", "add-remove"}
-    epsilon : PrivacyLevel
-    delta : Fraction
-        The question, exactly.
-    universe : tuple
-    n_users, n_examples : int
-    outputs : tuple
-        The k outputs that were found, in the order of their first appearance. One that stands for an exception reads
-        "raises ...".
-    laws : tuple of tuple of Fraction
-        The distinct laws: the masses that the k outputs have at least, and last what is not explored; the sum is 1.
-    law_of : tuple of int
-        For each dataset its law. Datasets of n users come in the order of `itertools.product` over the values of a
-        user, with "add-remove" followed by those of n - 1 users.
-    runs : int
-        How often the mechanism was run.
-    memory : str
-        What is known of memory between runs: "none on ...", or "assumed", and why.
-    """
-
-    holds: bool | None
-    worst_delta: Bounds
-    witness: LawWitness | None
-    mechanism: str
-    randomness: str
-    monotone: bool
-    neighbors: str
-    epsilon: PrivacyLevel
-    delta: Fraction
-    universe: tuple[Any, ...]
-    n_users: int
-    n_examples: int
-    outputs: tuple[Any, ...]
-    laws: tuple[tuple[Fraction, ...], ...]
-    law_of: tuple[int, ...]
-    runs: int
-    memory: str
-
-    KIND: ClassVar[str] = "law"
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "holds": optional(FLAG),
-        "worst_delta": BOUNDS,
-        "witness": optional(
-            members(
-                LawWitness,
-                ranks=Codec(list, lambda code: _two(many(COUNT).read(code))),
-                event=many(COUNT),
-            )
-        ),
-        "mechanism": TEXT,
-        "randomness": one_of(*RANDOMNESS),
-        "monotone": FLAG,
-        "neighbors": one_of("replace", "add-remove"),
-        "epsilon": LEVEL,
-        "delta": FRACTION,
-        "universe": many(VALUE),
-        "n_users": COUNT,
-        "n_examples": COUNT,
-        "outputs": many(VALUE),
-        "laws": many(many(FRACTION)),
-        "law_of": many(COUNT),
-        "runs": COUNT,
-        "memory": TEXT,
-    }
+    holds: bool | None = written(
+        optional(FLAG),
+        "The verdict on this universe; None when what is unexplored leaves it open. ``bool(report)`` is this, and "
+        "raises for None.",
+    )
+    worst_delta: Bounds = written(
+        BOUNDS,
+        "Enclose the worst divergence over all neighbors, in both directions: ``upper`` is a delta that is confirmed.",
+    )
+    witness: LawWitness | None = written(
+        optional(of(LawWitness)), "Where the lower bound is attained; None when it is 0."
+    )
+    mechanism: str = written(TEXT, "Its name.")
+    randomness: str = written(
+        one_of(*RANDOMNESS), 'What the mechanism was given: "bits", "lazy-bits", "random", "secrets" or "numpy".'
+    )
+    monotone: bool = written(
+        FLAG, "Whether it was taken on trust that the output only rises, or only falls, with each drawn number."
+    )
+    neighbors: str = written(one_of("replace", "add-remove"))
+    epsilon: PrivacyLevel = written(LEVEL)
+    delta: Fraction = written(SHARE, "The question, exactly.")
+    universe: tuple[Any, ...] = written(many(VALUE, 1))
+    n_users: int = written(POSITIVE)
+    n_examples: int = written(POSITIVE)
+    outputs: tuple[Any, ...] = written(
+        many(VALUE),
+        "The k outputs that were found, in the order of their first appearance. One that stands for an exception "
+        'reads "raises ...".',
+    )
+    laws: tuple[tuple[Fraction, ...], ...] = written(
+        many(PMF, 1),
+        "The distinct laws: the masses that the k outputs have at least, and last what is not explored; the sum is 1.",
+    )
+    law_of: tuple[int, ...] = written(
+        many(COUNT, 1),
+        "For each dataset its law. Datasets of n users come in the order of `itertools.product` over the values of a "
+        'user, with "add-remove" followed by those of n - 1 users.',
+    )
+    runs: int = written(COUNT, "How often the mechanism was run.")
+    memory: str = written(MEMORY, 'What is known of memory between runs: "none on ...", or "assumed", and why.')
 
     @property
     def unexplored(self) -> Fraction:
@@ -251,16 +210,9 @@ class SamplerLawReport(Report):
         return text
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        names = ("holds", "randomness", "neighbors", "n_users", "n_examples", "runs")
-        return [
-            {"mechanism": self.mechanism, "epsilon": self.epsilon, "delta": self.delta}
-            | {"worst_delta_lower": self.worst_delta.lower, "worst_delta_upper": self.worst_delta.upper}
-            | {"unexplored": self.unexplored}
-            | {name: getattr(self, name) for name in names}
-        ]
+        return [{**super()._rows()[0], "unexplored": self.unexplored}]
 
     def _sections(self) -> Sequence[Section]:
-        word, tone = {True: ("HOLDS", "good"), False: ("VIOLATED", "bad"), None: ("UNDETERMINED", "open")}[self.holds]
         worst = Fact("Worst delta at epsilon", *bounds_text(self.worst_delta))
         found = [worst, Fact("Not explored", *number_text(self.unexplored))]
         if self.severity is not None:
@@ -274,8 +226,7 @@ class SamplerLawReport(Report):
         users = "users: {}, examples of each: {}, from {}".format(*sizes, universe_text(self.universe))
         removed = f"removing one user from the {in_digits(self.n_users)}"
         asked = [
-            Fact("Epsilon", *level_text(self.epsilon, toward)),
-            Fact("Delta", *number_text(self.delta, toward)),
+            *level_facts(self.epsilon, self.delta, toward),
             Fact("Datasets", f"{in_digits(len(self.law_of))}: {users}"),
             Fact("Neighbors by", "replacing one user" if self.neighbors == "replace" else removed),
             Fact("Randomness", f"{self.randomness}; {in_digits(self.runs)} runs, {len(self.outputs)} outputs found"),
@@ -289,25 +240,17 @@ class SamplerLawReport(Report):
             asked.append(Fact("Assumed", "a stand-in for a drawn number is treated as the number"))
         if self.monotone:
             asked.append(Fact("Assumed", "the output only rises, or only falls, with each drawn number"))
-        sentence = {
+        said = {
             True: "On all neighbors of this universe the outputs are indistinguishable at (epsilon, delta)."
             + " Memory between calls: assumed." * self.memory.startswith("assumed"),
             False: "Some neighbors can be told apart at (epsilon, delta).",
             None: f"{self._open()[0].upper()}{self._open()[1:]}.",
-        }[self.holds]
+        }
         return [
             Section(
                 f"Law of {self.mechanism}",
-                word,
-                sentence,
-                tone,  # type: ignore[arg-type]
+                **verdict(self.holds, said),
                 facts=[("Result", found), ("Question", asked)],
                 headline=[worst],
             )
         ]
-
-
-def _two(ranks: tuple[int, ...]) -> tuple[int, int]:
-    if len(ranks) != 2:
-        raise ValueError("a witness has two ranks")
-    return ranks[0], ranks[1]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from userdp.algorithms.outputs import (
     COMPARED,
@@ -27,32 +27,42 @@ from userdp.display import Fact, Section
 from userdp.display.numbers import as_float, bounded, in_digits, number_text, plural
 from userdp.exact.encoding import decode, encode, fraction_text, printable
 from userdp.exact.numbers import short_repr
-from userdp.report.base import (
+from userdp.report.base import VERDICTS, Report, report, verdict
+from userdp.report.fields import (
     COUNT,
     FLAG,
     FRACTION,
+    MEMORY,
+    POSITIVE,
+    SHARE,
     TEXT,
     VALUE,
     Codec,
-    Report,
     many,
     members,
     named,
+    object_of,
+    of,
     one_of,
     optional,
+    part,
     row,
+    written,
 )
 
 NORM_NAMES = {"l0": "L0", "l1": "L1", "l2_squared": "L2 squared", "linf": "L-infinity"}
 
-_SIZE = Codec(
+_STEP = Codec(
     lambda value: "infinite" if value == math.inf else fraction_text(Fraction(value)),
     lambda code: math.inf if code == "infinite" else values.fraction(code),
+    {},
 )
+_STEPS, _INFINITE = row(*(_STEP for _ in NORMS)), Codec(str, str, {"const": "infinite"})
 _CHANGE = Codec(
-    lambda change: [_SIZE.write(step) for step in change],
-    lambda codes: Change(*row(_SIZE, _SIZE, _SIZE, _SIZE).read(codes)),
-)
+    _STEPS.write,
+    lambda codes: Change(*_STEPS.read(codes)),
+    {"oneOf": [row(*(one for _ in NORMS)).schema for one in (SHARE, _INFINITE)]},
+).named("change", "Changes in L0, L1, L2 squared and L-infinity: fractions, or all infinite.")
 
 
 def _read_entry(code: Any) -> Entry:
@@ -65,7 +75,8 @@ def _read_entry(code: Any) -> Entry:
 _ENTRY = Codec(
     lambda entry: {"other": entry} if isinstance(entry, str) else fraction_text(Fraction(entry)),
     _read_entry,
-)
+    {"oneOf": [FRACTION.schema, object_of({"other": TEXT.schema})]},
+).named("entry", "A number of an output, or in words what stands there in place of one.")
 
 
 def _read_output(
@@ -74,192 +85,107 @@ def _read_output(
     return Output(form, named(entries), looks)
 
 
+_MADE = {"form": TEXT, "entries": many(row(VALUE, _ENTRY)), "looks": many(row(VALUE, TEXT))}
 _OUTPUT = Codec(
     lambda output: {
         "form": output.form,
-        "entries": [[encode(key), _ENTRY.write(entry)] for key, entry in output.entries.items()],
-        "looks": [[encode(key), look] for key, look in output.looks],
+        "entries": _MADE["entries"].write(tuple(output.entries.items())),
+        "looks": _MADE["looks"].write(output.looks),
     },
-    lambda code: members(_read_output, form=TEXT, entries=many(row(VALUE, _ENTRY)), looks=many(row(VALUE, TEXT))).read(
-        code
-    ),
-)
+    members(_read_output, _MADE).read,
+    members(_read_output, _MADE).schema,
+).named("output")
+_TABLE = many(many(VALUE))
 
 
-@dataclass(frozen=True)
+@part
 class SensitivityWitness:
-    """Two neighboring tables, and what the function makes of them.
+    """Two neighboring tables, and what the function makes of them."""
 
-    Attributes
-    ----------
-    first, second : tuple of tuple
-        The rows of the tables, in their order. With a column of users, each row begins with its user.
-    user : object or None
-        The name of the user who changes; None where users have no names.
-    first_output, second_output : Output
-    change : Change
-        From one output to the other: `l0`, `l1`, `l2_squared` and `linf`, exactly.
-    """
-
-    first: tuple[Row, ...]
-    second: tuple[Row, ...]
-    user: Any
-    first_output: Output
-    second_output: Output
-    change: Change
+    first: tuple[Row, ...] = written(_TABLE)
+    second: tuple[Row, ...] = written(
+        _TABLE, "The rows of the tables, in their order. With a column of users, each row begins with its user."
+    )
+    user: Any = written(VALUE, "The name of the user who changes; None where users have no names.")
+    first_output: Output = written(_OUTPUT)
+    second_output: Output = written(_OUTPUT)
+    change: Change = written(_CHANGE, "From one output to the other: `l0`, `l1`, `l2_squared` and `linf`, exactly.")
 
 
 _TABLE = many(many(VALUE))
-_WITNESS = members(
-    SensitivityWitness,
-    first=_TABLE,
-    second=_TABLE,
-    user=VALUE,
-    first_output=_OUTPUT,
-    second_output=_OUTPUT,
-    change=_CHANGE,
-)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@report("sensitivity")
 class SensitivityReport(Report):
-    """How much one user's rows change what a function makes of small tables.
+    """How much one user's rows change what a function makes of small tables."""
 
-    Attributes
-    ----------
-    holds : bool or None
-        False: a pair of neighboring tables changes the output by more than is claimed; `witness` is that pair. True:
-        no pair of the listed tables does, which says nothing of larger tables or of other values. None: not all were
-        tried, nothing was claimed, or the output depends on how a table is stored.
-    witness : SensitivityWitness or None
-        The violating pair, made small; without a violation the worst pair that was seen.
-    worst : Change
-        The largest change that was seen in each norm.
-    claim : tuple
-        What was claimed in each of l0, l1, l2_squared and linf; None for a norm without a claim.
-    slack : Fraction
-        By what share of itself a claim may be exceeded.
-    function : str
-        Its name.
-    neighbors : {"replace", "add-remove"}
-    user : str or None
-        The column of users; None where each row is a user.
-    ids : tuple
-        Names of users; every assignment of rows to names is a table of its own.
-    columns : tuple
-        For each column its name, its kind and its letters.
-    left_out : tuple
-        By column, bounds and constants of the function that are no letters, since there were too many.
-    layout : str
-        In what form the function was given tables.
-    keys : tuple of str or None
-        Columns of output frames that name their rows.
-    missing_is_zero : bool
-        Whether a key that is not there counts as 0.
-    compare : {"form", "values"}
-        Whether how an output looks was compared too.
-    memory : str
-        What is known of memory between calls: "none on ...", or "assumed", and why.
-    outputs : int
-        Distinct outputs that were seen.
-    max_users, max_rows, total_rows : int
-        The size of tables.
-    order : {"checked", "all", "kept"}
-        Which orders of rows were compared: one for each table, with others tried on `checked` tables; all, on both
-        sides of every pair; or one, since the order is kept by promise.
-    complete : bool
-        Whether all tables were tried.
-    needed_seconds : int or None
-        About how long all would take, where they were not.
-    would_finish : tuple of int or None
-        `max_users`, `max_rows`, `total_rows` and `letters` of smaller tables, all of which would be tried.
-    form_dependent : bool
-        Whether the same rows in the same order, stored in another way, gave another output.
-    restricted : bool
-        Whether only tables of a domain, or with something in common that is public, were compared.
-    tables, all_tables, excluded : int
-        Tables that were tried, that there are, and that are not in the domain.
-    pairs : int
-        Pairs of neighbors that were compared.
-    random_tables, checked, calls : int
-        Pairs that were drawn at random besides; tables on which order, determinism and the like were tried; and calls
-        of the function.
-    libraries : tuple of (str, str)
-        Versions of what ran.
-    """
-
-    holds: bool | None
-    witness: SensitivityWitness | None
-    worst: Change
-    claim: tuple[Fraction | None, ...]
-    slack: Fraction
-    function: str
-    neighbors: str
-    user: str | None
-    ids: tuple[Any, ...]
-    columns: tuple[tuple[str, str, tuple[Any, ...]], ...]
-    left_out: tuple[tuple[str, tuple[Any, ...]], ...]
-    layout: str
-    keys: tuple[str, ...] | None
-    missing_is_zero: bool
-    compare: str
-    memory: str
-    outputs: int
-    max_users: int
-    max_rows: int
-    total_rows: int
-    order: str
-    complete: bool
-    needed_seconds: int | None
-    would_finish: tuple[int, int, int, int] | None
-    form_dependent: bool
-    restricted: bool
-    tables: int
-    all_tables: int
-    excluded: int
-    pairs: int
-    random_tables: int
-    checked: int
-    calls: int
-    libraries: tuple[tuple[str, str], ...]
-
-    KIND: ClassVar[str] = "sensitivity"
-    WRITTEN: ClassVar[Mapping[str, Codec]] = {
-        "holds": optional(FLAG),
-        "witness": optional(_WITNESS),
-        "worst": _CHANGE,
-        "claim": row(*(optional(FRACTION) for _ in NORMS)),
-        "slack": FRACTION,
-        "function": TEXT,
-        "neighbors": one_of("replace", "add-remove"),
-        "user": optional(TEXT),
-        "ids": many(VALUE),
-        "columns": many(row(TEXT, one_of(*KINDS), many(VALUE))),
-        "left_out": many(row(TEXT, many(VALUE))),
-        "layout": one_of(*LAYOUTS),
-        "keys": optional(many(TEXT)),
-        "missing_is_zero": FLAG,
-        "compare": one_of(*COMPARED),
-        "memory": TEXT,
-        "outputs": COUNT,
-        "max_users": COUNT,
-        "max_rows": COUNT,
-        "total_rows": COUNT,
-        "order": one_of("checked", "all", "kept"),
-        "complete": FLAG,
-        "needed_seconds": optional(COUNT),
-        "would_finish": optional(row(COUNT, COUNT, COUNT, COUNT)),
-        "form_dependent": FLAG,
-        "restricted": FLAG,
-        "tables": COUNT,
-        "all_tables": COUNT,
-        "excluded": COUNT,
-        "pairs": COUNT,
-        "random_tables": COUNT,
-        "checked": COUNT,
-        "calls": COUNT,
-        "libraries": many(row(TEXT, TEXT)),
-    }
+    holds: bool | None = written(
+        optional(FLAG),
+        "False: a pair of neighboring tables changes the output by more than is claimed; `witness` is that pair. "
+        "True: no pair of the listed tables does, which says nothing of larger tables or of other values. None: not "
+        "all were tried, nothing was claimed, or the output depends on how a table is stored.",
+    )
+    witness: SensitivityWitness | None = written(
+        optional(of(SensitivityWitness)),
+        "The violating pair, made small; without a violation the worst pair that was seen.",
+    )
+    worst: Change = written(_CHANGE, "The largest change that was seen in each norm.")
+    claim: tuple[Fraction | None, ...] = written(
+        row(*(optional(SHARE) for _ in NORMS)),
+        "What was claimed in each of l0, l1, l2_squared and linf; None for a norm without a claim.",
+    )
+    slack: Fraction = written(SHARE, "By what share of itself a claim may be exceeded.")
+    function: str = written(TEXT, "Its name.")
+    neighbors: str = written(one_of("replace", "add-remove"))
+    user: str | None = written(optional(TEXT), "The column of users; None where each row is a user.")
+    ids: tuple[Any, ...] = written(
+        many(VALUE), "Names of users; every assignment of rows to names is a table of its own."
+    )
+    columns: tuple[tuple[str, str, tuple[Any, ...]], ...] = written(
+        many(row(TEXT, one_of(*KINDS), many(VALUE, 1))), "For each column its name, its kind and its letters."
+    )
+    left_out: tuple[tuple[str, tuple[Any, ...]], ...] = written(
+        many(row(TEXT, many(VALUE, 1))),
+        "By column, bounds and constants of the function that are no letters, since there were too many.",
+    )
+    layout: str = written(one_of(*LAYOUTS), "In what form the function was given tables.")
+    keys: tuple[str, ...] | None = written(optional(many(TEXT)), "Columns of output frames that name their rows.")
+    missing_is_zero: bool = written(FLAG, "Whether a key that is not there counts as 0.")
+    compare: str = written(one_of(*COMPARED), "Whether how an output looks was compared too.")
+    memory: str = written(MEMORY, 'What is known of memory between calls: "none on ...", or "assumed", and why.')
+    outputs: int = written(POSITIVE, "Distinct outputs that were seen.")
+    max_users: int = written(POSITIVE)
+    max_rows: int = written(POSITIVE)
+    total_rows: int = written(POSITIVE, "The size of tables.")
+    order: str = written(
+        one_of("checked", "all", "kept"),
+        "Which orders of rows were compared: one for each table, with others tried on `checked` tables; all, on both "
+        "sides of every pair; or one, since the order is kept by promise.",
+    )
+    complete: bool = written(FLAG, "Whether all tables were tried.")
+    needed_seconds: int | None = written(optional(COUNT), "About how long all would take, where they were not.")
+    would_finish: tuple[int, int, int, int] | None = written(
+        optional(row(POSITIVE, POSITIVE, POSITIVE, POSITIVE)),
+        "`max_users`, `max_rows`, `total_rows` and `letters` of smaller tables, all of which would be tried.",
+    )
+    form_dependent: bool = written(
+        FLAG, "Whether the same rows in the same order, stored in another way, gave another output."
+    )
+    restricted: bool = written(
+        FLAG, "Whether only tables of a domain, or with something in common that is public, were compared."
+    )
+    tables: int = written(COUNT)
+    all_tables: int = written(COUNT)
+    excluded: int = written(COUNT, "Tables that were tried, that there are, and that are not in the domain.")
+    pairs: int = written(COUNT, "Pairs of neighbors that were compared.")
+    random_tables: int = written(COUNT)
+    checked: int = written(COUNT)
+    calls: int = written(
+        COUNT,
+        "Pairs that were drawn at random besides; tables on which order, determinism and the like were tried; and "
+        "calls of the function.",
+    )
+    libraries: tuple[tuple[str, str], ...] = written(many(row(TEXT, TEXT)), "Versions of what ran.")
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -368,11 +294,8 @@ class SensitivityReport(Report):
         ]
 
     def _sections(self) -> Sequence[Section]:
-        word, tone = {
-            True: ("NO VIOLATION IN THESE SMALL TABLES", "good"),
-            False: ("VIOLATED", "bad"),
-            None: ("UNDECIDED" if any(one is not None for one in self.claim) else "MEASURED", "open"),
-        }[self.holds]
+        claimed = any(one is not None for one in self.claim)
+        words = {True: "NO VIOLATION IN THESE SMALL TABLES", None: "UNDECIDED" if claimed else "MEASURED"}
         found = [
             Fact(
                 NORM_NAMES[norm],
@@ -428,9 +351,7 @@ class SensitivityReport(Report):
         return [
             Section(
                 f"Sensitivity of {self.function}",
-                word,
-                self._sentence(),
-                tone,  # type: ignore[arg-type]
+                **verdict(self.holds, dict.fromkeys(VERDICTS, self._sentence()), words),
                 facts=[
                     ("Largest change", found),
                     ("Witness", shown),

@@ -406,7 +406,7 @@ def compare_means(asked: ErrorsAsked) -> Comparison:
         "delta": float(problem.delta),
         "promise": PROMISES[problem.promise],
     }
-    return Comparison("mean", sizes, tuple(rows), automatic, REASON)
+    return Comparison(task="mean", sizes=sizes, rows=tuple(rows), best=automatic, reason=REASON)
 
 
 # --- the bound
