@@ -43,7 +43,7 @@ def test_expected_verdicts_and_witness(tmp_path: Path, capsys: pytest.CaptureFix
     result = json.loads(capsys.readouterr().out)
     assert code == 0
     assert result["as_expected"] is True
-    assert [audit["holds"] for audit in result["audits"]] == [True, True, False]
+    assert [audit["report"]["result"]["holds"] for audit in result["audits"]] == [True, True, False]
     names = ("r-vote.json", "r.json", "r-count.json")
     assert {path.name for path in (tmp_path / "c").iterdir()} == set(names)
     reports = [AuditReport.from_json((tmp_path / "c" / name).read_text()) for name in names]

@@ -228,9 +228,10 @@ def test_audit_exit_codes(capsys: pytest.CaptureFixture[str], mechanism: str) ->
 def test_audit_item_level_and_add_remove(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     space = ("--universe", "[0, 1]", "--n-users", "2", "--n-examples", "2", "--epsilon", "ln(3)", "--delta", "0")
     code, result = run_json(capsys, "audit", f"{mechanism}:respond", *space, "--level", "item")
-    assert (code, result["kind"], result["pairs"], result["exp_epsilon"]) == (0, "item-level", 32, "3")
+    assert (code, result["question"]["kind"], result["pairs"]) == (0, "item-level", 32)
+    assert result["result"]["exp_epsilon"] == "3"
     code, result = run_json(capsys, "audit", f"{mechanism}:respond", *space, "--neighbors", "add-remove")
-    assert (code, result["neighbors"]) == (0, "add-remove")
+    assert (code, result["question"]["neighbors"]) == (0, "add-remove")
     both = ("--level", "item", "--neighbors", "add-remove")
     assert run(capsys, "audit", f"{mechanism}:respond", *space, *both)[0] == 2
 
@@ -243,8 +244,10 @@ def test_audit_one_dataset_and_verify(capsys: pytest.CaptureFixture[str], mechan
         *("--dataset", str(tmp_path / "data.json"), "--records", str(tmp_path / "records.json")),
         *("--html", str(tmp_path / "report.html"), "--certificate", str(tmp_path / "report.json")),
     )
-    code, result = run_json(capsys, *words)
-    assert (code, result["holds"], result["changed_user"]) == (1, False, 0)
+    code, printed, _ = run(capsys, *words, "--json")
+    assert printed == (tmp_path / "report.json").read_text() + "\n"
+    report = AuditReport.from_json(printed)
+    assert (code, report.holds, report.witness and report.witness.changed_user) == (1, False, 0)
     page = (tmp_path / "report.html").read_text()
     assert "<svg" in page
     assert not re.search(r"""(src|href)\s*=\s*["']?http|<script""", page)
@@ -291,10 +294,10 @@ def test_lddp(capsys: pytest.CaptureFixture[str], mechanism: str, tmp_path: Path
     dataset.write_text("[[0], [1], [1]]")
     words = ("--dataset", str(dataset), "-r", "1", "--epsilon", "0", "--delta")
     code, result = run_json(capsys, "lddp", f"{mechanism}:respond", *words, "1/2")
-    assert (code, result["holds"], result["worst_delta"], result["engine"]) == (0, True, [0.5, 0.5], "general")
-    assert (result["subsets"], result["pairs"], result["r"], result["n_users"]) == (3, 3, 1, 3)
-    assert [0] in result["witness"]["deleted"]
-    assert result["witness"]["event"] in (["no"], ["yes"])
+    assert (code, result["holds"], result["r"], result["n_users"]) == (0, True, 1, 3)
+    assert (result["lower"], result["upper"], result["engine"]) == ((0.5).hex(), (0.5).hex(), "general")
+    assert [0] in result["witness"][:2]
+    assert result["witness"][2] in (["no"], ["yes"])
     code, out, _ = run(capsys, "lddp", f"{mechanism}:respond", *words, "0.49")
     assert code == 1
     assert "VIOLATED" in out
@@ -450,7 +453,7 @@ def test_a_sampled_report_establishes_nothing(
     certificate = tmp_path / "report.json"
     space = ("--universe", "[0, 1]", "--n-users", "2", "--delta", "0", "--certificate", str(certificate))
     code, result = run_json(capsys, "audit", f"{mechanism}:respond", "--epsilon", "ln(3)", *space)
-    assert (code, result["holds"], result["verification"]) == (5, True, "sampled")
+    assert (code, result["result"]["holds"], result["verification"]) == (5, True, "sampled")
     assert run(capsys, "verify", str(certificate))[0] == 5
     code, result = run_json(capsys, "verify", str(certificate), "--mechanism", f"{mechanism}:respond")
     assert (code, result["finding"]) == (5, "spot-checked")

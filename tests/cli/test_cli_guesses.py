@@ -6,13 +6,14 @@ import json
 import re
 import subprocess
 import sys
+from fractions import Fraction as F
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from userdp.cli import main
-from userdp.report import Report
+from userdp.report import GuessReport, Report
 
 SOURCE = """
 import random
@@ -53,7 +54,7 @@ def test_samples_of_a_universe(source: Path, tmp_path: Path, capsys: pytest.Capt
     assert run("audit-samples", f"{source}:even", "--universe", "0,1", "--n-users", 2, *small, "--json") == 4
     found = json.loads(capsys.readouterr().out)
     assert found["holds"] is None
-    assert found["epsilon_above"] < 1
+    assert F(found["verdict"]["epsilon"]["ratio"]) < 2  # e^epsilon
     assert 3590 <= found["runs"] <= 3600  # each dataset is drawn as often in the training
     assert found["raised"] == 0
     assert run("audit-samples", f"{source}:moody", "--universe", "0,1", "--n-users", 2, *small) == 4
@@ -110,7 +111,10 @@ def test_time_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr("time.perf_counter_ns", lambda: now[0])
     asked = ("--inputs", *files, "--draws", 300, "--training", 60, "--json", "--", "theirs", "-x")
     assert run("audit-time", *asked) == 1
-    assert json.loads(capsys.readouterr().out)["advantage_above"] > 0.5
+    report = Report.from_json(capsys.readouterr().out)
+    assert isinstance(report, GuessReport)
+    assert report.advantage is not None
+    assert report.advantage > 0.5
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from userdp.cli import commands
+from userdp.cli import commands, rows
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of, require_writable
 from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
@@ -62,24 +62,24 @@ def _parser(command: str) -> Parser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     known = parser.add_subparsers(dest="command", required=True, metavar="command")
     if command == "verify":
-        commands.add_verify(known)
+        commands.COMMANDS["verify"].add_to(known)
         return parser
     from userdp.cli import certificate, compose, csv_files, demo, guesses, optimal, plan, sensitivity, table
 
     for add in (
-        commands.add_divergence,
-        commands.add_audit,
-        sensitivity.add_function,
-        guesses.add_samples,
-        guesses.add_one_run,
-        guesses.add_time,
-        commands.add_lddp,
-        commands.add_delstab,
+        commands.COMMANDS["divergence"].add_to,
+        commands.COMMANDS["audit"].add_to,
+        sensitivity.COMMANDS["audit-function"].add_to,
+        guesses.COMMANDS["audit-samples"].add_to,
+        guesses.COMMANDS["audit-one-run"].add_to,
+        guesses.COMMANDS["audit-time"].add_to,
+        commands.COMMANDS["lddp"].add_to,
+        commands.COMMANDS["delstab"].add_to,
         compose.add_compose,
         optimal.add_optimal,
         plan.add_plan,
         certificate.add_certificate,
-        commands.add_verify,
+        commands.COMMANDS["verify"].add_to,
         table.add_table,
         csv_files.add_csv_check,
         demo.add_demo,
@@ -114,23 +114,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
     except KeyboardInterrupt:
         print("userdp: interrupted", file=sys.stderr)
-        return commands.EXIT_INTERRUPTED
+        return rows.EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader has seen enough; keep the interpreter from complaining about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return commands.EXIT_PIPE_CLOSED
+        return rows.EXIT_PIPE_CLOSED
     except BudgetError as error:
         print(f"userdp: refused: {error}", file=sys.stderr)
-        return commands.EXIT_BUDGET
+        return rows.EXIT_BUDGET
     except BaseException as error:
         if isinstance(error, SystemExit) and options.command is None:  # --help and --version
             raise
         if is_refusal(error):
             print(f"userdp: error: {_with_option(str(error), parser, options.command)}", file=sys.stderr)
-            return commands.EXIT_USAGE
+            return rows.EXIT_USAGE
         # A crash must not look like a verdict, and neither must a mechanism that ends the program.
         print(f"userdp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
-        return commands.EXIT_UNEXPECTED
+        return rows.EXIT_UNEXPECTED
     return code
 
 

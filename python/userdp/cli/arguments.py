@@ -68,25 +68,9 @@ def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     return next(dict(action.choices) for action in parser._actions if isinstance(action, argparse._SubParsersAction))
 
 
-def add_privacy_options(parser: argparse.ArgumentParser, *, delta_required: bool) -> None:
-    """Add --epsilon, --delta and --json."""
-    parser.add_argument(
-        "--epsilon", type=epsilon, required=True, help="privacy parameter: 0.5, 1/2 or ln(3/2), exactly"
-    )
-    parser.add_argument(
-        "--delta", type=delta, required=delta_required, help="probability in [0, 1]: 1e-6 or 1/1000000, exactly"
-    )
-    add_json_option(parser)
-
-
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Add --json."""
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-
-
-def add_users_option(parser: Any, name: str, *, required: bool, help: str) -> None:
-    """Add an option that names a file of users."""
-    parser.add_argument(name, type=users, metavar="FILE", required=required, help=help)
 
 
 def _named(read: Callable[[str], T]) -> Callable[[str], T]:

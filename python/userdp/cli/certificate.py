@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from userdp.cli.arguments import UsageError, add_json_option, delta, distribution, epsilon, require_writable, whole
-from userdp.cli.commands import print_json
+from userdp.cli.rows import print_json
 from userdp.exact.encoding import fraction_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from userdp.cli.arguments import UsageError, add_json_option, content, delta, distribution, epsilon, whole
-from userdp.cli.commands import exit_code, holds_word, json_bounds, print_json
+from userdp.cli.rows import ends, exit_code, holds_word, print_json
 from userdp.display.numbers import bounded, enclosed_text
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import check_count, parse_positive, short_repr
@@ -108,13 +108,13 @@ def compose(options: argparse.Namespace) -> int:
     if options.delta is not None:
         result |= {"delta": options.delta}
     if options.delta is not None and options.epsilon is None:
-        result["epsilon"] = json_bounds(whole_loss.epsilon(options.delta, width=options.width))
+        result["epsilon"] = ends(whole_loss.epsilon(options.delta, width=options.width))
     elif options.epsilon is not None:
         result["at_epsilon"] = options.epsilon
         if options.delta is not None:
             holds = whole_loss.is_private(options.epsilon, options.delta)
             result["holds"], code = holds, exit_code(holds)
-        result["delta_at_epsilon"] = json_bounds(whole_loss.delta(options.epsilon))
+        result["delta_at_epsilon"] = ends(whole_loss.delta(options.epsilon))
     if options.save is not None:
         options.save.write_text(whole_loss.to_json(), encoding="utf-8")
     if options.certificate is not None and code == 0:

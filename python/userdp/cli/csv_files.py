@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from userdp.cli.arguments import Parser, UsageError, add_json_option
-from userdp.cli.commands import NOT_PRIVATE, print_json
+from userdp.cli.rows import NOT_PRIVATE, print_json
 from userdp.exact.numbers import short_repr
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from userdp.cli.arguments import add_json_option
-from userdp.cli.commands import EXIT_HOLDS, EXIT_VIOLATED, audit_summary, holds_word, print_json
+from userdp.cli.rows import EXIT_HOLDS, EXIT_VIOLATED, holds_word, print_json
 
 if TYPE_CHECKING:
     from userdp.demo import DemoAudit
@@ -72,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
         print(f"userdp: no page: {error}", file=sys.stderr)
     succeeded = all(audit.as_expected for audit in audits)
     if options.json:
-        parts = [{"title": audit.title, "expected": audit.expected, **audit_summary(audit.report)} for audit in audits]
+        parts = [
+            {"title": audit.title, "expected": audit.expected, "report": audit.report.to_dict()} for audit in audits
+        ]
         print_json({"schema_version": 1, "as_expected": succeeded, "audits": parts})
     else:
         for audit in audits:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from userdp.cli.arguments import UsageError, add_json_option, delta, epsilon, whole
-from userdp.cli.commands import print_json
+from userdp.cli.rows import print_json
 from userdp.display.numbers import bounded
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import parse_delta

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from userdp.cli.arguments import Parser, UsageError, add_json_option, delta, epsilon, require_writable, whole
-from userdp.cli.commands import EXIT_HOLDS, EXIT_UNDETERMINED, EXIT_VIOLATED, print_json
+from userdp.cli.rows import EXIT_HOLDS, EXIT_UNDETERMINED, EXIT_VIOLATED, print_json
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import short_repr
 
