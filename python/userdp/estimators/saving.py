@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -18,16 +18,27 @@ from userdp.exact.numbers import LogRatio
 
 SCHEMA_VERSION = 3
 
-_SAVED: dict[str, type[Any]] = {}
-"""Classes whose objects are parameters: by name, with ``_arguments``."""
+
+class Saved(Protocol):
+    """What is made of keyword arguments again."""
+
+    def _arguments(self) -> dict[str, Any]:
+        """The keyword arguments."""
+        ...
+
+
+_SAVED: dict[str, type[Saved]] = {}
+"""Classes whose objects are parameters, by name."""
 
 _PRIVACY = {PrivacyRecord: "privacy", PrivacyCost: "cost"}
+Kind = TypeVar("Kind", bound=Saved)
+
 _ARRAYS = "biufSUO"
 """Kinds of arrays that are written."""
 _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|[SU][0-9]{1,9}|O)")
 
 
-def saved_as_parameter(kind: type[Any]) -> type[Any]:
+def saved_as_parameter(kind: type[Kind]) -> type[Kind]:
     """Let objects of a class be written (decorator): ``_arguments()`` gives the keyword arguments to make one again."""
     _SAVED[kind.__name__] = kind
     return kind
