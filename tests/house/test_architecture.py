@@ -7,8 +7,11 @@ and those for type checkers count like all others.
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections import defaultdict
+from functools import cache
 
 import pytest
 
@@ -49,6 +52,56 @@ def test_nothing_private_is_imported_across_folders() -> None:
         if any(part.startswith("_") for part in (*source.split("."), *names))
     ]
     assert not wrong
+
+
+def test_private_attributes_are_read_in_their_own_folder() -> None:
+    """`thing._name` is of the folder that defines `_name`.
+
+    A folder defines what it assigns, and the methods that its classes and protocols have. Within a class the names of
+    its base classes are its own, wherever these stand: they are what a base asks of a subclass, and offers it. Names
+    that the package defines nowhere are those of other libraries.
+    """
+    trees = {module: ast.parse(path.read_text()) for module, path in MODULES.items()}
+    classes = defaultdict(list)
+    for kind in (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        classes[kind.name].append(kind)
+    names = {module: names_of(tree) for module, tree in trees.items()}
+    own = defaultdict(set)
+    for module, (_, defined) in names.items():
+        own[folder_of(module)] |= defined
+    ours = set[str]().union(*own.values()) - OF_OTHERS
+
+    @cache
+    def of_class(kind: ast.ClassDef) -> set[str]:
+        bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in kind.bases} - {kind.name}
+        return names_of(kind)[1].union(*(of_class(one) for base in bases for one in classes[base]))
+
+    wrong = []
+    for module, (read, _) in names.items():
+        suspects = [node for node in read if node.attr in ours - own[folder_of(module)]]
+        for kind in (node for node in ast.walk(trees[module]) if suspects and isinstance(node, ast.ClassDef)):
+            within = set(ast.walk(kind))
+            suspects = [node for node in suspects if node not in within or node.attr not in of_class(kind)]
+        wrong += [f"{module}:{node.lineno} {ast.unparse(node)}" for node in suspects]
+    assert not wrong
+
+
+OF_OTHERS = {"_replace", "_symmetric"}
+"""Private names of others that are names of the package, too: of named tuples, of dp_accounting's distributions."""
+
+
+def names_of(tree: ast.AST) -> tuple[list[ast.Attribute], set[str]]:
+    """The private attributes that are read, and the private names that are defined or assigned."""
+    read, defined = [], set()
+    for node in ast.walk(tree):
+        name = getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None) or ""
+        if not name.startswith("_") or name.startswith("__"):
+            continue
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            read.append(node)
+        elif not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store):
+            defined.add(name)
+    return read, defined
 
 
 def test_the_checker_imports_nothing_of_the_package() -> None:

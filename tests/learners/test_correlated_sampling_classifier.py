@@ -18,9 +18,9 @@ from userdp.concepts import FiniteClass, PointFunctions, Thresholds
 from userdp.estimators import as_finite_algorithm
 from userdp.exceptions import BudgetError
 from userdp.learners import CorrelatedSamplingClassifier
-from userdp.learners.voting import LocalRound
 from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.protocols import local
+from userdp.protocols.rounds import LocalRound
 from userdp.public_randomness import PublicSeed
 from userdp.stability import ListStabilityLearner, RepresentationLearner, StableLearner, TournamentLearner, VersionSpace
 from userdp.testing import assert_user_private

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
 import numpy as np
@@ -19,24 +19,36 @@ from userdp.exact.numbers import LogRatio, short_repr
 
 SCHEMA_VERSION = 3
 
+Kind = TypeVar("Kind")
+
 _SAVED: dict[str, type[Any]] = {}
 """Classes whose objects are parameters, by name."""
 
 _PRIVACY = {PrivacyRecord: "privacy", PrivacyCost: "cost"}
+
 _ARRAYS = "biufSUO"
 """Kinds of arrays that are written."""
 _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|[SU][0-9]{1,9}|O)")
 
 
-def saved_as_parameter(kind: type[Any]) -> type[Any]:
+def saved_as_parameter(kind: type[Kind]) -> type[Kind]:
     """Let objects of a class be written (decorator), by their `arguments_of`."""
     _SAVED[kind.__name__] = kind
     return kind
 
 
+@runtime_checkable
+class Told(Protocol):
+    """What says itself which keyword arguments make it again."""
+
+    def _arguments(self) -> dict[str, Any]:
+        """The keyword arguments."""
+        ...
+
+
 def arguments_of(made: Any) -> dict[str, Any]:
     """Keyword arguments that make an object again: its attributes of their names, or what its ``_arguments()`` says."""
-    if hasattr(made, "_arguments"):
+    if isinstance(made, Told):
         return made._arguments()
     return {name: getattr(made, name) for name in inspect.signature(type(made)).parameters}
 

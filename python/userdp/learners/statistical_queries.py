@@ -18,9 +18,10 @@ from userdp.exact.epsilon import positive_epsilon
 from userdp.exact.numbers import parse_delta
 from userdp.exact.pmf import Pmf
 from userdp.exceptions import BudgetError
-from userdp.learners.voting import IN_PROCESS, Election, LocalRound, VotingClassifier, election
+from userdp.learners.voting import IN_PROCESS, Election, VotingClassifier, election
 from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.protocols.local import BitwiseMajority
+from userdp.protocols.rounds import LocalRound
 from userdp.stability import StatisticalQueryAlgorithm, StatisticalQueryLearner
 
 if TYPE_CHECKING:

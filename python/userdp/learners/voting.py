@@ -6,9 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
-
-import numpy as np
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from userdp.algorithms.finite import BOTTOM
 from userdp.estimators import fields
@@ -16,18 +14,14 @@ from userdp.estimators.base import UserLevelClassifier
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ExactEpsilon, ReleasePlan
 from userdp.exact.numbers import Delta, parse_delta, short_repr
-from userdp.exact.pmf import Pmf
-from userdp.exceptions import BudgetError
 from userdp.mechanisms import ApproximatePrivateMode, PurePrivateMode
 from userdp.mechanisms.base import SupportsDraw
-from userdp.mechanisms.composed import AdaptiveMechanism, Sampler, output_distribution
+from userdp.mechanisms.composed import AdaptiveMechanism
 from userdp.protocols import local, shuffle
+from userdp.protocols.rounds import LocalRound, ShuffledRound
 from userdp.public_randomness import PublicSeed
 from userdp.stability import StableLearner
 from userdp.users.table import UserTable
-
-if TYPE_CHECKING:
-    from userdp import _core
 
 Model: TypeAlias = Literal["central-approx", "central-pure", "local", "shuffle"]
 MODELS: tuple[Model, ...] = get_args(Model)
@@ -89,49 +83,6 @@ def item_election(
         epsilon=epsilon, delta=delta, n_items=n_items, n_users=n_users, round_id=IN_PROCESS, default=default
     )
     return election(ShuffledRound(mixed))
-
-
-class LocalRound:
-    """What the server of a local protocol selects, one of `outputs`, when every user has reported once."""
-
-    def __init__(self, protocol: local.LocalProtocol, outputs: Sequence[Hashable]) -> None:
-        self.protocol = protocol
-        self.outputs = outputs
-
-    def _draw(self, source: _core.Source, items: Sequence[Any]) -> Any:
-        server = self.protocol.server()
-        server.receive_many(self.protocol._reported(items, self.protocol._slots(None), source))
-        return server.select()
-
-    def pmf(self, items: Sequence[Any]) -> Pmf:
-        """The distribution of what is selected, from all the lists of symbols that the users may send."""
-
-        def program(draw: Sampler) -> Hashable:
-            symbols = [draw(self.protocol, item, slot) for slot, item in enumerate(items)]
-            encoded = np.concatenate([self.protocol._encoded(symbol) for symbol in symbols])
-            counts = self.protocol._no_counts()
-            self.protocol._count(counts, encoded, np.arange(len(items)))
-            return self.protocol._selected(counts)
-
-        return output_distribution(program, self.outputs)
-
-
-class ShuffledRound:
-    """What the server of a shuffle protocol selects after a round of all users."""
-
-    def __init__(self, protocol: shuffle.Mode) -> None:
-        self.protocol = protocol
-
-    def _draw(self, source: _core.Source, items: Sequence[Any]) -> int:
-        return self.protocol._simulated(items, source).select()
-
-    def pmf(self, items: Sequence[Any]) -> Pmf:
-        """Refused: see the message."""
-        raise BudgetError(
-            "the distribution of a selection behind a shuffler has too many paths, and privacy there "
-            "is about all that the "
-            "server receives: read certified_delta and privacy_profile of userdp.protocols.shuffle.Mode instead"
-        )
 
 
 @estimator

@@ -116,6 +116,11 @@ class Mechanism(ABC):
         return loss_of_cost(self.cost)
 
 
+def draw_from(mechanism: Mechanism, source: _core.Source, *arguments: Any) -> Any:
+    """One draw of a mechanism from a source that others share."""
+    return mechanism._draw(source, *arguments)
+
+
 def _made_again(
     kind: type[Mechanism], own: type[Mechanism], arguments: dict[str, Any], added: dict[str, Any] | None = None
 ) -> Mechanism:
@@ -230,19 +235,20 @@ class AdditiveNoise(Mechanism):
             values = self._int64(value)
             if size is not None:
                 raise ValueError("size goes with one number; an array is released with its own shape")
-            return self._release_many(values, source_of(random_state))
+            return self.release_many(values, source_of(random_state))
         clamped = self._clamped(value)
         if size is None:
             return self._draw(source_of(random_state), clamped)
         shape = shape_of(size)
         source = source_of(random_state)
         _refuse_above_limit(number_of(shape), "size")
-        return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
+        return self.release_many(np.full(shape, clamped, dtype=np.int64), source)
 
     def _draw(self, source: _core.Source, value: Any) -> Any:
         return self._core_noise.release(self._clamped(value), source)
 
-    def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
+    def release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
+        """`sample` of an array of int64, from a source that several mechanisms share."""
         flat = np.require(values.reshape(-1), requirements=["C", "A"])
         released: npt.NDArray[np.int64] = self._core_noise.release_many(flat, source)
         return released.reshape(values.shape)

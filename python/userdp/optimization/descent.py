@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from userdp.accounting.budget_hook import counted_in_rho
 from userdp.estimators import fields
-from userdp.estimators.base import TargetEstimator, UserLevelEstimator
+from userdp.estimators.base import TargetEstimator, UserLevelEstimator, read_bounds
 from userdp.estimators.fields import estimator
 from userdp.estimators.plan import Budget, ReleasePlan, listed
 from userdp.exact.epsilon import planned_epsilon
@@ -275,13 +275,14 @@ class DescentEstimator(UserLevelEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if isinstance(self, TargetEstimator):
-            low, high = (finite(end, "target_bounds") for end in self._bounds())
+            bounds = read_bounds(self.target_bounds, "target_bounds")
+            low, high = (finite(end, "target_bounds") for end in bounds)
             length(high - low, "the length of target_bounds")
             loss = getattr(self, "loss", None)
             if getattr(loss, "of_signs", False) and not low <= 0 < high:
                 raise ValueError(
                     f"target_bounds must have 0 inside, low <= 0 < high: {loss} takes targets above 0 as one class and "
-                    f"all others as the other; got {short_repr(self._bounds())}"
+                    f"all others as the other; got {short_repr(bounds)}"
                 )
 
     def _problem(self, n_users: int, n_features: int) -> DescentProblem:

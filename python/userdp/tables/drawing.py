@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from userdp.exceptions import BudgetError
+from userdp.mechanisms.base import draw_from
 from userdp.mechanisms.set_union import KeysOfUsers, SetUnion, coins_of
 from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.compiled import USERS, Compiled, Statistic, limits
@@ -30,12 +31,12 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
         # What follows is of the keys that are shown, and of no others.
         places, numbers = _shown(query, keyed, sums, source)
     elif keyed is not None and keyed.correlated is not None:
-        counts, _ = keyed.correlated._draw(source, sums.columns[USERS], sums.users)
+        counts, _ = draw_from(keyed.correlated, source, sums.columns[USERS], sums.users)
         numbers[USERS] = np.rint(counts).astype(np.int64)
     elif keyed is not None:
         for statistic, each in keyed.noise:
             step = keyed.step(statistic)
-            numbers[statistic] = each._release_many(_whole(nearest(sums.columns[statistic], step)), source) * step
+            numbers[statistic] = each.release_many(_whole(nearest(sums.columns[statistic], step)), source) * step
     chosen: dict[str, tuple[tuple[float, ...], ...]] = {}
     for part in noise.selected:
         split = sums.splits[part.answer.name]
@@ -73,7 +74,7 @@ def draw_keys(query: Compiled, finder: KeyFinder, held: KeysOfUsers, keys: Seque
     else:
         chosen = held.chosen(finder.max_keys, coins_of(source))
         codes, (counts,) = held.rows.bounded(**chosen, rule="random", columns=[("users",)])
-        drawn = finder._draw(source, _whole(counts))
+        drawn = draw_from(finder, source, _whole(counts))
         # Of noisy counts only the places are told.
         found = [codes[drawn[0] if isinstance(finder, SparseHistogram) else drawn]]
     shown = [keys[code] for codes in found for code in codes.tolist()]
@@ -88,7 +89,7 @@ def _shown(query: Compiled, keyed: Keyed, sums: Sums, source: Any) -> tuple[list
     assert keyed.sparse is not None
     steps = [keyed.step(one) for one in query.statistics]
     totals = [_whole(nearest(sums.columns[one], step)) for one, step in zip(query.statistics, steps, strict=True)]
-    shown, *drawn = keyed.sparse._draw(source, totals[0], totals[1:], range(query.listed))
+    shown, *drawn = draw_from(keyed.sparse, source, totals[0], totals[1:], range(query.listed))
     return shown.tolist(), {
         one: numbers * step for one, numbers, step in zip(query.statistics, drawn, steps, strict=True)
     }
@@ -96,7 +97,7 @@ def _shown(query: Compiled, keyed: Keyed, sums: Sums, source: Any) -> tuple[list
 
 def _noisy(part: Binned, weights: Integers, source: Any) -> tuple[int, ...]:
     """The bins of one key with noise."""
-    return tuple((part.noise._release_many(_whole(nearest(weights, part.step)), source) * part.step).tolist())
+    return tuple((part.noise.release_many(_whole(nearest(weights, part.step)), source) * part.step).tolist())
 
 
 # --- quantiles of one key
@@ -106,7 +107,7 @@ def choices(part: Selected, weights: Integers, source: Any) -> list[int]:
     """The bins of quantiles, drawn."""
 
     def drawn(level: int, costs: Integers) -> int:
-        return int(part.mechanisms[level]._draw(source, costs))
+        return int(draw_from(part.mechanisms[level], source, costs))
 
     return choose(weights, part.shares, drawn, part.pieces)
 

@@ -130,7 +130,7 @@ class BinNoise:
     def released(self, users: Integers, source: Any) -> Integers:
         """The numbers with noise."""
         whole = np.ascontiguousarray(nearest(users, self.step), dtype=np.int64)
-        found: Integers = self.noise._release_many(whole, source) * self.step
+        found: Integers = self.noise.release_many(whole, source) * self.step
         return found
 
     def reach(self, bins: Floats, doubt: Floats) -> Floats:
