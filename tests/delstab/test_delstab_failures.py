@@ -254,3 +254,36 @@ def test_too_many_deletions_are_refused_whatever_the_data() -> None:
     for odd in (0, delstab.calibration.largest, delstab.calibration.largest + 1):
         with pytest.raises(BudgetError, match="deletions"):
             delstab.release(users((9,) * odd + (0,) * (delstab.min_users - odd)))
+
+
+@pytest.mark.parametrize("make", [SymmetricAlgorithm, lambda outputs, pmf: finite_algorithm(outputs)(pmf)])
+@pytest.mark.parametrize("kept", [1, 3])
+def test_sums_at_the_border_of_a_pmf_are_no_errors(make: Any, kept: int) -> None:
+    # Around 1 - 1e-9, where a rounded sum and the exact one are on different sides, and around 1 + 1e-9.
+    for sign in (-1, 1):
+        for step in range(-3, 4):
+            for rest in (0.0, 0.3, 0.5, 0.7):
+                odd = [0.5, 0.5 + sign * (9_007_200 + step) * 2.0**-53, rest * 2.0**-53]
+
+                def pmf(users: Any, odd: Any = odd) -> list[float]:
+                    return odd if any(user[0] == 1 for user in users) else [0.25, 0.5, 0.25]
+
+                private = DelStab(make((0, 1, 2), pmf), epsilon=8, delta="0.01")
+                n = private.deletions + kept
+                for ones in (0, 1, n):
+                    assert private.release(users([1] * ones + [0] * (n - ones))) in (0, 1, 2, BOTTOM)
+
+
+def test_more_kept_users_than_a_set_has_are_refused_by_the_plan() -> None:
+    constant = AdditiveAlgorithm((0, 1), lambda user: 0, lambda total, n: [0.5, 0.5], statistic_range=(0, 0))
+    private = DelStab(constant, epsilon=8, delta="0.01")
+    assert private.plan(private.deletions + 2**24).work >= 1
+    with pytest.raises(BudgetError, match="16,777,217 kept users"):
+        private.plan(private.deletions + 2**24 + 1)
+
+
+def test_many_deletions_of_equal_users_are_drawn_at_once() -> None:
+    constant = SymmetricAlgorithm((0, 1), lambda kept: [F(1), F(0)])
+    private = DelStab(constant, epsilon="0.01", delta="1e-6")
+    assert private.deletions > 4000
+    assert private.release(users([1] * (private.deletions + 4000))) in (0, BOTTOM)

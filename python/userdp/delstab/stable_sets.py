@@ -305,6 +305,8 @@ def most_steps(limit: int) -> int:
 
 MAX_TOTALS = 1_000_000
 """Totals in the public range, each a call of `pmf_of_total`."""
+MAX_KEPT = 1 << 24
+"""Users of whom a release draws a set."""
 MAX_MASSES_OF_TOTALS = 1 << 25
 """Their probabilities together."""
 FLOAT = {float}
@@ -327,6 +329,8 @@ class TotalPmfs:
 def count_totals(algorithm: AdditiveAlgorithm, kept: int) -> int:
     """How many totals `kept` users may have."""
     low, high = algorithm.statistic_range
+    if kept > MAX_KEPT:
+        raise BudgetError(f"{kept:,} kept users are more than a release draws of (limit {MAX_KEPT:,}); fewer users do")
     count = kept * (high - low) + 1
     limit = min(MAX_TOTALS, MAX_MASSES_OF_TOTALS // len(algorithm.outputs))
     if count > limit:

@@ -77,7 +77,7 @@ fn benches(criterion: &mut Criterion) {
         let matrix = PmfMatrix::from_pmfs(vec![pmf(weights)]).expect("one pmf");
         let mut source = Source::seeded(&Natural::from(1_u32)).expect("a seed");
         group.bench_function(BenchmarkId::new("draw, bits of a weight", bits), |bencher| {
-            bencher.iter(|| draw_of_rows(black_box(&matrix), &mut source));
+            bencher.iter(|| draw_of_rows(black_box(&matrix), &mut source, &control));
         });
     }
     group.finish();

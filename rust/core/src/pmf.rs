@@ -41,6 +41,15 @@ impl<'a> Pmf<'a> {
     /// [`Error::InvalidArgument`] naming `argument` for an empty slice, a mass that is NaN, infinite or negative, or
     /// a total that misses 1 by more than 1e-9 (decided exactly).
     pub fn from_floats(masses: impl Into<Cow<'a, [f64]>>, argument: &'static str) -> Result<Self> {
+        Self::from_floats_within(masses, argument, FLOAT_TOTAL_TOLERANCE)
+    }
+
+    /// The same with a total that misses 1 by at most `tolerance` >= 1e-9.
+    pub(crate) fn from_floats_within(
+        masses: impl Into<Cow<'a, [f64]>>,
+        argument: &'static str,
+        tolerance: f64,
+    ) -> Result<Self> {
         let approximate = masses.into();
         if approximate.is_empty() {
             return Err(Error::invalid(argument, "is empty; a pmf needs at least one mass"));
@@ -57,7 +66,7 @@ impl<'a> Pmf<'a> {
             total.add(mass);
         }
         let miss = (total.value() - Rational::one()).abs();
-        if miss > rational_from_f64(FLOAT_TOTAL_TOLERANCE) {
+        if miss > rational_from_f64(tolerance) {
             let total = crate::exact::rounding::rational_to_f64(&total.value(), Direction::Nearest);
             let message = format!(
                 "masses sum to {total:?}; floats must sum to 1 within 1e-9 (normalize them, or use exact_pmf)"

@@ -2,6 +2,7 @@
 
 use crate::{
     Error, Result,
+    control::Control,
     ct::Secret,
     exact::Natural,
     simd::keystream::{WIDE_BYTES, fill_wide},
@@ -178,8 +179,8 @@ impl Source {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a size above the population; [`Error::TooLarge`] beyond [`MOST_CHOSEN`] elements; as
-    /// [`Source::fill`].
-    pub fn subset(&mut self, population: usize, size: usize) -> Result<Vec<usize>> {
+    /// [`Source::fill`]; [`Error::Canceled`].
+    pub fn subset(&mut self, population: usize, size: usize, control: &Control) -> Result<Vec<usize>> {
         if size > population {
             let message = format!("must be at most the population of {population}; got {size}");
             return Err(Error::invalid("size", message));
@@ -192,6 +193,7 @@ impl Source {
         }
         let mut chosen = BTreeSet::new();
         for last in population - size..population {
+            control.check()?;
             let candidate = self.index_below(last + 1)?;
             if !chosen.insert(candidate) {
                 chosen.insert(last);

@@ -44,6 +44,6 @@ fn counts_near_the_largest_are_refused() {
         assert!(refused(&first_rows(&[0], huge, 1, &control)));
         assert!(refused(&ThresholdSweep::new(&[1], &[0], &[0], huge, 1, 5, &control)));
         assert!(refused(&sweep.groups(0, huge, &control)));
-        assert!(refused(&Source::system().subset(huge, MOST_CHOSEN + 1)));
+        assert!(refused(&Source::system().subset(huge, MOST_CHOSEN + 1, &Control::new())));
     }
 }

@@ -233,8 +233,8 @@ fn the_system_gives_different_bits() {
     assert_ne!(source.bits().expect("entropy"), source.bits().expect("entropy"));
     assert!(source.below(&BigUint::zero()).is_err());
     assert_eq!(source.below(&BigUint::one()).expect("entropy"), BigUint::zero());
-    assert_eq!(source.subset(6, 6).expect("entropy"), [0, 1, 2, 3, 4, 5]);
-    assert!(source.subset(6, 7).is_err());
+    assert_eq!(source.subset(6, 6, &Control::new()).expect("entropy"), [0, 1, 2, 3, 4, 5]);
+    assert!(source.subset(6, 7, &Control::new()).is_err());
     assert_eq!(source.weighted(&[BigUint::zero(), BigUint::one(), BigUint::zero()]), Ok(1));
     assert!(source.weighted(&[]).is_err());
     assert!(Source::seeded(&(BigUint::one() << 256_u32)).is_err());

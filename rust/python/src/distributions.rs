@@ -208,7 +208,7 @@ pub(crate) fn random_subsets<'py>(
         }
         for subset in draws.chunks_mut(size) {
             control.advance(1)?;
-            for (place, element) in subset.iter_mut().zip(source.subset(population, size)?) {
+            for (place, element) in subset.iter_mut().zip(source.subset(population, size, control)?) {
                 *place = i64::try_from(element)
                     .map_err(|_| Error::invalid("population", "must be at most 2^63"))?;
             }

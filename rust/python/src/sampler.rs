@@ -80,7 +80,7 @@ impl PySource {
 
     /// A uniform subset of 0, ..., population - 1, in increasing order.
     fn subset(&self, py: Python<'_>, population: usize, size: usize) -> PyResult<Vec<usize>> {
-        self.draw(py, |source| source.subset(population, size))
+        self.draw(py, |source| source.subset(population, size, &Control::new()))
     }
 
     /// An index with probability exactly proportional to its weight.

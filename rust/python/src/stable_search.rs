@@ -137,7 +137,7 @@ pub(crate) fn outside_smallest_cover(
 /// A uniform row, then an output with exactly its mass in it.
 #[pyfunction]
 pub(crate) fn draw_of_rows(py: Python<'_>, matrix: &PyPmfMatrix, source: &PySource) -> PyResult<usize> {
-    source.draw(py, |source| stability::draw_of_rows(&matrix.0, source))
+    run(py, None, |control| source.with(|source| stability::draw_of_rows(&matrix.0, source, control)))
 }
 
 /// A uniform set of `kept` users of a window, then an output with exactly its mass in the row of their total.
@@ -149,5 +149,7 @@ pub(crate) fn draw_of_window(
     matrix: &PyPmfMatrix,
     source: &PySource,
 ) -> PyResult<usize> {
-    source.draw(py, |source| stability::draw_of_window(&window, kept, &matrix.0, source))
+    run(py, None, |control| {
+        source.with(|source| stability::draw_of_window(&window, kept, &matrix.0, source, control))
+    })
 }

@@ -1,6 +1,10 @@
 //! N pmfs over the same k outputs, as a matrix of floats with an exact pmf behind every row.
 
-use crate::{Error, Result, control::Control, pmf::Pmf};
+use crate::{
+    Error, Result,
+    control::Control,
+    pmf::{FLOAT_TOTAL_TOLERANCE, Pmf},
+};
 use std::{borrow::Cow, sync::Arc};
 
 /// Where the exact masses of a row come from when its floats cannot decide.
@@ -59,13 +63,22 @@ impl<'a> PmfMatrix<'a> {
     /// [`Error::InvalidArgument`] for no outputs, a length that is not a multiple of `outputs`, or a row that is not a
     /// pmf (named by its index); [`Error::Canceled`].
     pub fn from_floats(masses: impl Into<Cow<'a, [f64]>>, outputs: usize, control: &Control) -> Result<Self> {
+        Self::from_floats_within(masses, outputs, FLOAT_TOTAL_TOLERANCE, control)
+    }
+
+    fn from_floats_within(
+        masses: impl Into<Cow<'a, [f64]>>,
+        outputs: usize,
+        tolerance: f64,
+        control: &Control,
+    ) -> Result<Self> {
         let masses = masses.into();
         check_shape(&masses, outputs)?;
         for (index, row) in masses.chunks_exact(outputs).enumerate() {
             if index % 1024 == 0 {
                 control.check()?;
             }
-            Pmf::from_floats(row, "pmfs").map_err(|error| error.in_row(index))?;
+            Pmf::from_floats_within(row, "pmfs", tolerance).map_err(|error| error.in_row(index))?;
         }
         Ok(Self { rows: masses.len() / outputs, masses, outputs, relative_error: 0.0, exact: None })
     }
@@ -93,10 +106,13 @@ impl<'a> PmfMatrix<'a> {
 
     /// Takes float masses, row after row, over their exact sums.
     ///
+    /// Sums may miss 1 by twice as much as those of [`PmfMatrix::from_floats`]: callers who check private rows by sums that are
+    /// rounded must not be told here that the exact sum is a little farther from 1.
+    ///
     /// # Errors
     /// Those of [`PmfMatrix::from_floats`].
     pub fn normalized(masses: Vec<f64>, outputs: usize, control: &Control) -> Result<PmfMatrix<'static>> {
-        let raw = PmfMatrix::from_floats(masses, outputs, control)?;
+        let raw = PmfMatrix::from_floats_within(masses, outputs, 2.0 * FLOAT_TOTAL_TOLERANCE, control)?;
         let mut floats = Vec::with_capacity(raw.masses.len());
         for row in raw.masses.chunks_exact(outputs) {
             let total: f64 = row.iter().sum();

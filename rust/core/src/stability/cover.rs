@@ -52,7 +52,7 @@ fn incompatible(
             apart[user] = 1 << user;
             continue;
         };
-        let place = *place_of.entry(lowest_terms(pmf)).or_insert(groups.len());
+        let place = *place_of.entry(lowest_terms(pmf, control)?).or_insert(groups.len());
         if place == groups.len() {
             groups.push((pmf, 0));
         }

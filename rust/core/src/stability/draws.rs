@@ -4,19 +4,37 @@ use super::StableFamily;
 use crate::{
     Error, Result,
     control::Control,
-    exact::{Integer, Natural},
+    exact::{Natural, gcd::gcd},
     family::PmfMatrix,
+    memory::room,
     pmf::Pmf,
     rng::Source,
 };
-use num_integer::Integer as _;
-use num_traits::One;
+use num_traits::{One, Zero};
 
 /// Integers in the proportions of the masses, without a common divisor.
-pub(super) fn lowest_terms(pmf: &Pmf<'_>) -> Vec<Natural> {
-    let masses: Vec<_> = pmf.outputs().map(|output| pmf.mass(output).reduced()).collect();
-    let scale = masses.iter().fold(Integer::one(), |scale, mass| scale.lcm(mass.denom()));
-    masses.iter().map(|mass| (mass.numer() * (&scale / mass.denom())).magnitude().clone()).collect()
+pub(super) fn lowest_terms(pmf: &Pmf<'_>, control: &Control) -> Result<Vec<Natural>> {
+    let masses: Vec<_> = pmf.outputs().map(|output| pmf.mass(output)).collect();
+    // Masses have one denominator, or are floats with powers of two: the largest is a multiple of all.
+    let scale = masses.iter().map(|mass| mass.denom().magnitude()).max().cloned().unwrap_or_default();
+    let mut weights = room("outputs", masses.len())?;
+    let mut common = Natural::zero();
+    for mass in &masses {
+        control.check()?;
+        let (numerator, denominator) = (mass.numer().magnitude(), mass.denom().magnitude());
+        let weight =
+            if *denominator == scale { numerator.clone() } else { numerator * (&scale / denominator) };
+        if !common.is_one() {
+            common = gcd(&common, &weight);
+        }
+        weights.push(weight);
+    }
+    if !common.is_one() && !common.is_zero() {
+        for weight in &mut weights {
+            *weight /= &common;
+        }
+    }
+    Ok(weights)
 }
 
 /// An output with exactly its mass in one row.
@@ -26,35 +44,39 @@ pub(super) fn lowest_terms(pmf: &Pmf<'_>) -> Vec<Natural> {
 /// # Timing
 /// Not constant time: it takes as long as numbers of the length of the masses take. All masses are read, whichever
 /// output is drawn.
-fn draw_output(matrix: &PmfMatrix<'_>, row: usize, source: &mut Source) -> Result<usize> {
+fn draw_output(matrix: &PmfMatrix<'_>, row: usize, source: &mut Source, control: &Control) -> Result<usize> {
     if row >= matrix.rows() {
         return Err(Error::invalid("row", format!("{row} is out of range")));
     }
-    source.weighted(&lowest_terms(&matrix.pmf(row)))
+    source.weighted(&lowest_terms(&matrix.pmf(row), control)?)
 }
 
 /// A uniform row, then an output with exactly its mass in that row.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for no rows; as [`Source::fill`].
-pub fn draw_of_rows(matrix: &PmfMatrix<'_>, source: &mut Source) -> Result<usize> {
+/// [`Error::InvalidArgument`] for no rows; as [`Source::fill`];
+/// [`Error::Canceled`].
+pub fn draw_of_rows(matrix: &PmfMatrix<'_>, source: &mut Source, control: &Control) -> Result<usize> {
     let row = source.index_below(matrix.rows())?;
-    draw_output(matrix, row, source)
+    draw_output(matrix, row, source, control)
 }
 
 /// A uniform set of `kept` users of a window, then an output with exactly its mass in the row of their total.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for more users than the window has, or a total that is no row; as [`Source::fill`].
+/// [`Error::InvalidArgument`] for more users than the window has, or a total that is no row; as [`Source::fill`];
+/// [`Error::Canceled`].
 pub fn draw_of_window(
     window: &[i64],
     kept: usize,
     matrix: &PmfMatrix<'_>,
     source: &mut Source,
+    control: &Control,
 ) -> Result<usize> {
-    let total: i128 = source.subset(window.len(), kept)?.iter().map(|&place| i128::from(window[place])).sum();
+    let total: i128 =
+        source.subset(window.len(), kept, control)?.iter().map(|&place| i128::from(window[place])).sum();
     let row = usize::try_from(total).map_err(|_| Error::invalid("window", "has a total below 0"))?;
-    draw_output(matrix, row, source)
+    draw_output(matrix, row, source, control)
 }
 
 impl StableFamily {
@@ -83,7 +105,7 @@ impl StableFamily {
         let rows = vectors.chunks_exact(self.types()).enumerate();
         let same = |vector: &[u16]| vector.iter().zip(&deleted).all(|(&x, &y)| usize::from(x) == y);
         let row = rows.fold(usize::MAX, |found, (row, vector)| if same(vector) { row } else { found });
-        draw_output(matrix, row, source)
+        draw_output(matrix, row, source, control)
     }
 }
 

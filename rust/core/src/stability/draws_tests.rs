@@ -1,7 +1,10 @@
 //! What is drawn, against the weights that it must be drawn by.
 
 use super::*;
-use crate::{control::Control, exact::Rational};
+use crate::{
+    control::Control,
+    exact::{Integer, Rational},
+};
 
 fn matrix() -> PmfMatrix<'static> {
     let rows = [[1_u32, 2, 3], [4, 0, 2], [0, 0, 5]].map(|weights| {
@@ -23,10 +26,10 @@ fn seeded(seed: u32) -> Source {
 #[test]
 fn masses_are_in_lowest_terms() {
     let matrix = matrix();
-    assert_eq!(lowest_terms(&matrix.pmf(1)), naturals(&[2, 0, 1]));
-    assert_eq!(lowest_terms(&matrix.pmf(2)), naturals(&[0, 0, 1]));
+    assert_eq!(lowest_terms(&matrix.pmf(1), &Control::new()).unwrap(), naturals(&[2, 0, 1]));
+    assert_eq!(lowest_terms(&matrix.pmf(2), &Control::new()).unwrap(), naturals(&[0, 0, 1]));
     let floats = Pmf::from_floats(vec![0.375, 0.5, 0.125], "p").unwrap();
-    assert_eq!(lowest_terms(&floats), naturals(&[3, 4, 1]));
+    assert_eq!(lowest_terms(&floats, &Control::new()).unwrap(), naturals(&[3, 4, 1]));
 }
 
 #[test]
@@ -36,13 +39,13 @@ fn an_output_is_drawn_by_its_masses_in_lowest_terms() {
         for (row, weights) in [[1, 2, 3], [2, 0, 1], [0, 0, 1]].iter().enumerate() {
             let (mut ours, mut theirs) = (seeded(seed), seeded(seed));
             assert_eq!(
-                draw_output(&matrix, row, &mut ours).unwrap(),
+                draw_output(&matrix, row, &mut ours, &Control::new()).unwrap(),
                 theirs.weighted(&naturals(weights)).unwrap()
             );
             assert_eq!(ours.bits().unwrap(), theirs.bits().unwrap());
         }
     }
-    assert!(draw_output(&matrix, 3, &mut seeded(1)).is_err());
+    assert!(draw_output(&matrix, 3, &mut seeded(1), &Control::new()).is_err());
 }
 
 /// How often each output comes, of 6,000 draws.
@@ -65,7 +68,7 @@ fn rows_are_uniform() {
     let matrix = matrix();
     let rows = [[1.0 / 6.0, 1.0 / 3.0, 0.5], [2.0 / 3.0, 0.0, 1.0 / 3.0], [0.0, 0.0, 1.0]];
     let mean = [0, 1, 2].map(|output| rows.iter().map(|row| row[output] / 3.0).sum());
-    assert!(near(counted(|source| draw_of_rows(&matrix, source).unwrap()), mean));
+    assert!(near(counted(|source| draw_of_rows(&matrix, source, &Control::new()).unwrap()), mean));
 }
 
 #[test]
@@ -73,10 +76,13 @@ fn a_window_is_drawn_by_the_total_of_those_kept() {
     let matrix = matrix();
     // Two of 0, 1, 1: the total is 1 twice as often as 2.
     let mean = [4.0 / 9.0, 0.0, 2.0 / 9.0 + 1.0 / 3.0];
-    assert!(near(counted(|source| draw_of_window(&[0, 1, 1], 2, &matrix, source).unwrap()), mean));
-    assert!(draw_of_window(&[0, 1, 1], 4, &matrix, &mut seeded(1)).is_err());
-    assert!(draw_of_window(&[-1, -1], 2, &matrix, &mut seeded(1)).is_err());
-    assert!(draw_of_window(&[2, 2], 2, &matrix, &mut seeded(1)).is_err());
+    assert!(near(
+        counted(|source| draw_of_window(&[0, 1, 1], 2, &matrix, source, &Control::new()).unwrap()),
+        mean
+    ));
+    assert!(draw_of_window(&[0, 1, 1], 4, &matrix, &mut seeded(1), &Control::new()).is_err());
+    assert!(draw_of_window(&[-1, -1], 2, &matrix, &mut seeded(1), &Control::new()).is_err());
+    assert!(draw_of_window(&[2, 2], 2, &matrix, &mut seeded(1), &Control::new()).is_err());
 }
 
 #[test]
@@ -94,7 +100,7 @@ fn a_family_is_drawn_by_the_row_of_its_deletions() {
             let row = vectors.chunks_exact(2).position(same).unwrap();
             assert_eq!(
                 family.draw(r, &matrix, &mut ours, &control).unwrap(),
-                draw_output(&matrix, row, &mut theirs).unwrap()
+                draw_output(&matrix, row, &mut theirs, &Control::new()).unwrap()
             );
         }
     }
@@ -114,5 +120,23 @@ fn long_masses_lose_nothing() {
     let weights = vec![tiny.numer().magnitude().clone(), (tiny.denom() - Integer::one()).magnitude().clone()];
     let pmf =
         Pmf::from_weights(weights.clone(), tiny.denom().magnitude().clone(), "p", &Control::new()).unwrap();
-    assert_eq!(lowest_terms(&pmf), weights);
+    assert_eq!(lowest_terms(&pmf, &Control::new()).unwrap(), weights);
+}
+
+#[test]
+fn long_float_masses_are_divided_once() {
+    // exp(-x) over many orders of magnitude: denominators are powers of two up to 2^1074.
+    let raw: Vec<f64> = (0..600).map(|place| (-1.2 * f64::from(place)).exp()).collect();
+    let total: f64 = raw.iter().sum();
+    let pmf = Pmf::from_floats(raw.iter().map(|mass| mass / total).collect::<Vec<_>>(), "pmf").unwrap();
+    let weights = lowest_terms(&pmf, &Control::new()).unwrap();
+    let common = weights.iter().fold(Natural::zero(), |common, weight| gcd(&common, weight));
+    assert!(common.is_one());
+    for output in 1..pmf.len() {
+        let ratio = Rational::new(weights[output].clone().into(), weights[0].clone().into());
+        assert_eq!(ratio, pmf.mass(output) / pmf.mass(0));
+    }
+    let control = Control::new();
+    control.cancel();
+    assert!(lowest_terms(&pmf, &control).unwrap_err().is_canceled());
 }

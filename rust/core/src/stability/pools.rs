@@ -134,7 +134,7 @@ impl Pools {
             let class = if missing.contains(&row) {
                 None
             } else {
-                Some(self.known.class(lowest_terms(&matrix.pmf(row)), control)?)
+                Some(self.known.class(lowest_terms(&matrix.pmf(row), control)?, control)?)
             };
             self.known.class_of_key.insert(key, class);
         }

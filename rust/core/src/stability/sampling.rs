@@ -45,8 +45,7 @@ impl StableFamily {
             let left = count - s[axis];
             users -= left;
             let draw = below(&binomial(users + left, rest))?;
-            let taken =
-                choose(draw, (0..=left.min(rest)).map(|k| binomial(left, k) * binomial(users, rest - k)));
+            let taken = of_one_type(draw, left, users, rest, control)?;
             t[axis] += taken;
             rest -= taken;
         }
@@ -80,15 +79,24 @@ impl StableFamily {
     }
 }
 
-/// The index into `weights` that a number below their sum falls on.
-fn choose(mut draw: Natural, weights: impl Iterator<Item = Natural>) -> usize {
-    let mut last = 0;
-    for (index, weight) in weights.enumerate() {
+/// How many of `left` users are among the `rest` of all `left` + `others` in the set with index `draw`, by this number first.
+fn of_one_type(
+    mut draw: Natural,
+    left: usize,
+    others: usize,
+    rest: usize,
+    control: &Control,
+) -> Result<usize> {
+    let (least, most) = (rest.saturating_sub(others), left.min(rest));
+    let mut weight = binomial(left, least) * binomial(others, rest - least);
+    for taken in least..most {
+        control.check()?;
         if draw < weight {
-            return index;
+            return Ok(taken);
         }
-        draw -= weight;
-        last = index;
+        draw -= &weight;
+        // C(left, k) C(others, rest - k) for the next k: exact, since it is an integer.
+        weight = weight * (left - taken) * (rest - taken) / ((taken + 1) * (others + taken + 1 - rest));
     }
-    last
+    Ok(most)
 }
