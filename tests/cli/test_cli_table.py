@@ -456,7 +456,7 @@ def test_lines_that_are_lost_are_shown_to_the_owner(
     found = json.loads(capsys.readouterr().out)
     assert "quote='none'" in found.pop("dialect")
     lines = {"rows": 3, "short": 1, "malformed": [], "long": [4, 5]}
-    assert found == {"private": False, "columns": ["id", "x"], **lines}
+    assert found == {"schema_version": 1, "private": False, "columns": ["id", "x"], **lines}
     for words, message in (
         (["people.xls"], "people.xls: the ending must be .csv"),
         ([str(tmp_path / "none.csv")], "none.csv"),

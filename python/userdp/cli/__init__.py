@@ -18,7 +18,6 @@ from typing import Any
 
 from userdp.cli import commands, rows
 from userdp.cli.arguments import Parser, UsageError, commands_of, options_of, require_writable
-from userdp.cli.completion import add_completion
 from userdp.exceptions import BudgetError
 
 __all__ = ["main"]
@@ -64,28 +63,13 @@ def _parser(command: str) -> Parser:
     if command == "verify":
         commands.COMMANDS["verify"].add_to(known)
         return parser
-    from userdp.cli import certificate, compose, csv_files, demo, guesses, optimal, plan, sensitivity, table
+    from userdp.cli import certificate, completion, compose, csv_files, demo, guesses, optimal, plan, sensitivity, table
 
-    for add in (
-        commands.COMMANDS["divergence"].add_to,
-        commands.COMMANDS["audit"].add_to,
-        sensitivity.COMMANDS["audit-function"].add_to,
-        guesses.COMMANDS["audit-samples"].add_to,
-        guesses.COMMANDS["audit-one-run"].add_to,
-        guesses.COMMANDS["audit-time"].add_to,
-        commands.COMMANDS["lddp"].add_to,
-        commands.COMMANDS["delstab"].add_to,
-        compose.add_compose,
-        optimal.add_optimal,
-        plan.add_plan,
-        certificate.add_certificate,
-        commands.COMMANDS["verify"].add_to,
-        table.add_table,
-        csv_files.add_csv_check,
-        demo.add_demo,
-    ):
-        add(known)
-    add_completion(known, parser)
+    chapters = (commands, sensitivity, guesses, compose, optimal, plan, certificate, table, csv_files, demo, completion)
+    for chapter in chapters:
+        for row in chapter.COMMANDS.values():
+            row.add_to(known)
+    known.choices["completion"].set_defaults(parser=parser)
     return parser
 
 

@@ -68,11 +68,6 @@ def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     return next(dict(action.choices) for action in parser._actions if isinstance(action, argparse._SubParsersAction))
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-
-
 def _named(read: Callable[[str], T]) -> Callable[[str], T]:
     """A reader whose refusals argparse shows behind the option's name."""
 

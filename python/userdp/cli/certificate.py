@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from userdp.cli.arguments import UsageError, add_json_option, delta, distribution, epsilon, require_writable, whole
-from userdp.cli.rows import print_json
-from userdp.exact.encoding import fraction_text
+from userdp.cli.arguments import UsageError, delta, distribution, require_writable, whole
+from userdp.cli.rows import Answer, Commands, option
 
 if TYPE_CHECKING:
     from userdp.report import Certificate
@@ -24,39 +23,34 @@ OPTIONS = {
 NEEDED = {"delstab": ("delta",), "noise": ("delta",), "selection": ("sensitivity",), "pair": ("delta", "p", "q")}
 
 
-def add_certificate(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "certificate",
-        help="write the proof of a table, for Coq or for verify",
-        description="Write the numbers that a table is private by: of DelStab's calibration, of truncated discrete "
-        "Laplace noise, of the exponential mechanism, or of two distributions. A .v file ends in the theorem about "
-        "privacy, and Coq checks it next to the folder proofs of the source; a .json file is for userdp verify.",
-        epilog="examples:\n"
-        "  userdp certificate delstab --epsilon 1 --delta 1e-6 --output optimal.v\n"
-        "  userdp certificate noise --epsilon 'ln(2)' --delta 1e-9 --output noise.json\n"
-        "  userdp certificate selection --epsilon 1 --sensitivity 1 --output selection.v\n"
-        "  userdp certificate pair --p 2/3,1/3 --q 1/3,2/3 --epsilon 'ln(2)' --delta 0 --output pair.json",
-    )
-    parser.add_argument("subject", choices=tuple(OPTIONS), help="what the table is of")
-    parser.add_argument(
-        "--epsilon", type=epsilon, required=True, help="privacy parameter: 0.5, 1/2 or ln(3/2), exactly"
-    )
-    parser.add_argument("--delta", type=delta, help="probability: 1e-6 or 1/1000000, exactly")
-    parser.add_argument("--calibration", choices=("optimal", "tight", "paper"), help="delstab: default optimal")
-    parser.add_argument("--inner-budget", metavar="E,D", help="delstab, optimal: shares such as 1/10,1/2")
-    parser.add_argument("--half-width", choices=("paper", "tight"), help="noise: default paper")
-    parser.add_argument("--sensitivity", metavar="S", help="selection: how much a user changes a score at most")
-    parser.add_argument("--granularity", metavar="G", help="selection: a power of two; by default integer scores")
-    parser.add_argument("--n-candidates", type=whole(1), metavar="K", help="selection: at most so many (2^24)")
-    parser.add_argument("--p", type=distribution, help="pair: a list, or a file")
-    parser.add_argument("--q", type=distribution, help="pair: a list, or a file")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the .v or .json file to write")
-    add_json_option(parser)
-    parser.set_defaults(run=certificate)
+COMMANDS = Commands()
 
 
-def certificate(options: argparse.Namespace) -> int:
+@COMMANDS.add(
+    "certificate",
+    "write the proof of a table, for Coq or for verify",
+    "Write the numbers that a table is private by: of DelStab's calibration, of truncated discrete "
+    "Laplace noise, of the exponential mechanism, or of two distributions. A .v file ends in the theorem about "
+    "privacy, and Coq checks it next to the folder proofs of the source; a .json file is for userdp verify.",
+    "userdp certificate delstab --epsilon 1 --delta 1e-6 --output optimal.v\n"
+    "userdp certificate noise --epsilon 'ln(2)' --delta 1e-9 --output noise.json\n"
+    "userdp certificate selection --epsilon 1 --sensitivity 1 --output selection.v\n"
+    "userdp certificate pair --p 2/3,1/3 --q 1/3,2/3 --epsilon 'ln(2)' --delta 0 --output pair.json",
+    option("subject", tuple(OPTIONS), "what the table is of"),
+    "--epsilon!",
+    option("--delta", delta, "probability: 1e-6 or 1/1000000, exactly"),
+    option("--calibration", ("optimal", "tight", "paper"), "delstab: default optimal"),
+    option("--inner-budget", None, "delstab, optimal: shares such as 1/10,1/2", metavar="E,D"),
+    option("--half-width", ("paper", "tight"), "noise: default paper"),
+    option("--sensitivity", None, "selection: how much a user changes a score at most", metavar="S"),
+    option("--granularity", None, "selection: a power of two; by default integer scores", metavar="G"),
+    option("--n-candidates", whole(1), "selection: at most so many (2^24)", metavar="K"),
+    option("--p", distribution, "pair: a list, or a file"),
+    option("--q", distribution, "pair: a list, or a file"),
+    option("--output", Path, "the .v or .json file to write", required=True, metavar="FILE"),
+    "--json",
+)
+def certificate(options: argparse.Namespace) -> Answer:
     """Run the command."""
     ending = options.output.suffix
     if ending not in ENDINGS:
@@ -69,26 +63,9 @@ def certificate(options: argparse.Namespace) -> int:
             raise UsageError(f"{option} is needed for {options.subject}")
     require_writable(options.output, "output")
     made = _made(options)
-    found = made.verify()
     text = made.to_coq() if ending == ".v" else made.to_json()
     options.output.write_text(text, encoding="ascii")
-    if options.json:
-        print_json(
-            {
-                "schema_version": 1,
-                "subject": made.subject,
-                "epsilon": options.epsilon,
-                "delta": fraction_text(made.delta),
-                "entries": len(made.table),
-                "finding": found.finding,
-                "digest": made.digest,
-                "output": str(options.output),
-            }
-        )
-        return 0
-    print(made.summary())
-    print(f"written to {options.output}")
-    return 0
+    return Answer(f"{made.summary()}\nwritten to {options.output}", made)
 
 
 def _made(options: argparse.Namespace) -> Certificate:

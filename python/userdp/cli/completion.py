@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from userdp.cli.arguments import commands_of, options_of
+from userdp.cli.rows import Answer, Commands, option
 
 SHELLS = ("bash", "zsh", "fish")
 BASH = """_userdp() {{
@@ -26,20 +26,21 @@ complete -o default -F _userdp userdp
 """
 """Where no word fits, files are offered (`-o default`)."""
 
+COMMANDS = Commands()
 
-def add_completion(commands: Any, parser: argparse.ArgumentParser) -> None:
-    """Add the command to the parser, of which the scripts are made."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "completion",
-        help="print a script for completion in bash, zsh or fish",
-        description="Print a script that makes the shell complete commands, options and values.",
-        epilog="examples:\n"
-        "  userdp completion bash > ~/.local/share/bash-completion/completions/userdp\n"
-        '  eval "$(userdp completion zsh)"      # in ~/.zshrc, after compinit\n'
-        "  userdp completion fish > ~/.config/fish/completions/userdp.fish",
-    )
-    command.add_argument("shell", choices=SHELLS)
-    command.set_defaults(run=lambda options: print(script(parser, options.shell), end="") or 0)
+
+@COMMANDS.add(
+    "completion",
+    "print a script for completion in bash, zsh or fish",
+    "Print a script that makes the shell complete commands, options and values.",
+    "userdp completion bash > ~/.local/share/bash-completion/completions/userdp\n"
+    'eval "$(userdp completion zsh)"      # in ~/.zshrc, after compinit\n'
+    "userdp completion fish > ~/.config/fish/completions/userdp.fish",
+    option("shell", SHELLS),
+)
+def completion(options: argparse.Namespace) -> Answer:
+    """Run the command."""
+    return Answer(script(options.parser, options.shell).removesuffix("\n"))
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:

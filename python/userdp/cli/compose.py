@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from userdp.cli.arguments import UsageError, add_json_option, content, delta, distribution, epsilon, whole
-from userdp.cli.rows import ends, exit_code, holds_word, print_json
+from userdp.cli.arguments import UsageError, content, distribution, whole
+from userdp.cli.rows import Answer, Commands, ends, exit_code, group, holds_word, option
 from userdp.display.numbers import bounded, enclosed_text
 from userdp.exact.encoding import fraction_text
 from userdp.exact.numbers import check_count, parse_positive, short_repr
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TIMES = "*"
+_LISTED: dict[str, Any] = {"action": "append", "default": []}
+"""Of options that may be given several times."""
 KINDS = {
     "gaussian": ("SIGMA", "Gaussian noise of SIGMA times a user's part of the sum"),
     "laplace": ("RATE[:SHIFT]", "discrete Laplace noise of epsilon RATE for each unit, and a sensitivity of SHIFT (1)"),
@@ -32,61 +34,57 @@ KINDS = {
 }
 
 
-def add_compose(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "compose",
-        help="bound what many releases leak together",
-        description="The epsilon that releases on the same users have together at --delta, or their delta at "
-        "--epsilon, certified from both sides; with both, a verdict on the claim. Each release may be listed any "
-        f"number of times and be followed by {TIMES}N for N of it; --steps repeats all. Exit code 0: bounds were "
-        "found, or the claim holds; 1: it is violated; 4: it is undecided.",
-        epilog="examples:\n"
-        "  userdp compose --gaussian 1.0 --steps 1000 --sampling 0.01 --delta 1e-6\n"
-        "  userdp compose --pure '0.1*200' --laplace '1/20:3*50' --delta 1e-6 --certificate claim.json\n"
-        "  userdp compose --pmf 3/4,1/4 1/4,3/4 --steps 10 --epsilon 'ln(9)' --delta 1e-3 --json",
-    )
-    releases = parser.add_argument_group("releases")
-    for name, (metavar, text) in KINDS.items():
-        releases.add_argument(f"--{name}", metavar=metavar, action="append", default=[], help=text)
-    releases.add_argument(
-        "--pmf",
-        type=distribution,
-        nargs=2,
-        metavar=("P", "Q"),
-        action="append",
-        default=[],
-        help="output distributions on two neighbors (with a user and without, for --sampling), as lists or files",
-    )
-    releases.add_argument(
-        "--saved", type=content, metavar="FILE", action="append", default=[], help="a file that --save wrote"
-    )
-    how = parser.add_argument_group("how they are made")
-    how.add_argument("--steps", type=whole(1), default=1, help="how often all of it is made (default 1)")
-    how.add_argument(
-        "--sampling", metavar="RATE", help="each release is on a fresh sample, with each user at this probability"
-    )
-    how.add_argument(
-        "--sample-size",
-        type=whole(1),
-        nargs=2,
-        metavar=("M", "N"),
-        help="each release is on a fresh sample of M of all N users, one of whom is replaced",
-    )
-    how.add_argument(
-        "--records", type=whole(1), metavar="R", help="the releases are about one record, and users have R of them"
-    )
-    asked = parser.add_argument_group("the question")
-    asked.add_argument("--delta", type=delta, help="probability in [0, 1]: 1e-6 or 1/1000000, exactly")
-    asked.add_argument("--epsilon", type=epsilon, help="privacy parameter: 0.5, 1/2 or ln(3/2), exactly")
-    asked.add_argument("--width", type=float, default=1e-3, help="how far the bounds of epsilon may be apart (0.001)")
-    parser.add_argument("--certificate", type=Path, metavar="FILE", help="write a claim for userdp verify")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the releases, for --saved")
-    add_json_option(parser)
-    parser.set_defaults(run=compose)
+COMMANDS = Commands()
 
 
-def compose(options: argparse.Namespace) -> int:
+@COMMANDS.add(
+    "compose",
+    "bound what many releases leak together",
+    "The epsilon that releases on the same users have together at --delta, or their delta at "
+    "--epsilon, certified from both sides; with both, a verdict on the claim. Each release may be listed any "
+    f"number of times and be followed by {TIMES}N for N of it; --steps repeats all. Exit code 0: bounds were "
+    "found, or the claim holds; 1: it is violated; 4: it is undecided.",
+    "userdp compose --gaussian 1.0 --steps 1000 --sampling 0.01 --delta 1e-6\n"
+    "userdp compose --pure '0.1*200' --laplace '1/20:3*50' --delta 1e-6 --certificate claim.json\n"
+    "userdp compose --pmf 3/4,1/4 1/4,3/4 --steps 10 --epsilon 'ln(9)' --delta 1e-3 --json",
+    group(
+        "releases",
+        *(option(f"--{name}", None, text, metavar=form, **_LISTED) for name, (form, text) in KINDS.items()),
+        option(
+            "--pmf",
+            distribution,
+            "output distributions on two neighbors (with a user and without, for --sampling), as lists or files",
+            nargs=2,
+            metavar=("P", "Q"),
+            **_LISTED,
+        ),
+        option("--saved", content, "a file that --save wrote", metavar="FILE", **_LISTED),
+    ),
+    group(
+        "how they are made",
+        option("--steps", whole(1), "how often all of it is made (default 1)", default=1),
+        option(
+            "--sampling", None, "each release is on a fresh sample, with each user at this probability", metavar="RATE"
+        ),
+        option(
+            "--sample-size",
+            whole(1),
+            "each release is on a fresh sample of M of all N users, one of whom is replaced",
+            nargs=2,
+            metavar=("M", "N"),
+        ),
+        option("--records", whole(1), "the releases are about one record, and users have R of them", metavar="R"),
+    ),
+    group(
+        "the question",
+        "--delta --epsilon",
+        option("--width", float, "how far the bounds of epsilon may be apart (0.001)", default=1e-3),
+    ),
+    option("--certificate", Path, "write a claim for userdp verify", metavar="FILE"),
+    option("--save", Path, "write the releases, for --saved", metavar="FILE"),
+    "--json",
+)
+def compose(options: argparse.Namespace) -> Answer:
     """Run the command."""
     if options.delta is None and options.epsilon is None and options.save is None:
         raise UsageError("give --delta, --epsilon or both: there is no question yet")
@@ -98,7 +96,6 @@ def compose(options: argparse.Namespace) -> int:
         )
     whole_loss = _composed(options)
     result: dict[str, Any] = {
-        "schema_version": 1,
         "releases": repr(whole_loss),
         "neighbors": whole_loss.neighbors,
         "attained": whole_loss.attained,
@@ -120,32 +117,28 @@ def compose(options: argparse.Namespace) -> int:
     if options.certificate is not None and code == 0:
         claim = whole_loss.certificate(epsilon=options.epsilon, delta=options.delta)
         options.certificate.write_text(claim, encoding="utf-8")
-    if options.json:
-        print_json(result)
-    else:
-        _show(result)
-    return code
+    return Answer("\n".join(_lines(result)), result, code)
 
 
 RELATIONS = {"add-remove": "one user more or less", "replace": "one user replaced", None: "not stated"}
 
 
-def _show(result: dict[str, Any]) -> None:
+def _lines(result: dict[str, Any]) -> Iterator[str]:
     """The numbers in a few digits first, and then what they are about."""
     if "epsilon" in result:
         low, high = map(float, result["epsilon"])
-        print(f"epsilon    at most {bounded(high)} at delta {result['delta']}")
-        print(f"certified  {enclosed_text(low, high, digits=8)}")
+        yield f"epsilon    at most {bounded(high)} at delta {result['delta']}"
+        yield f"certified  {enclosed_text(low, high, digits=8)}"
     if "delta_at_epsilon" in result:
         low, high = map(float, result["delta_at_epsilon"])
-        print(f"delta      at most {bounded(high)} at epsilon {result['at_epsilon']}")
-        print(f"certified  {enclosed_text(low, high, digits=8)}")
+        yield f"delta      at most {bounded(high)} at epsilon {result['at_epsilon']}"
+        yield f"certified  {enclosed_text(low, high, digits=8)}"
     if "holds" in result:
-        print(f"claim      ({result['at_epsilon']}, {result['delta']})-DP: {holds_word(result['holds'])}")
-    print(f"releases   {result['releases'].removeprefix('PrivacyLossDistribution(').removesuffix(')')}")
-    print(f"neighbors  {RELATIONS[result['neighbors']]}")
+        yield f"claim      ({result['at_epsilon']}, {result['delta']})-DP: {holds_word(result['holds'])}"
+    yield f"releases   {result['releases'].removeprefix('PrivacyLossDistribution(').removesuffix(')')}"
+    yield f"neighbors  {RELATIONS[result['neighbors']]}"
     if not result["attained"]:
-        print("           lower ends are about a pair that dominates the releases, and not about one of them")
+        yield "           lower ends are about a pair that dominates the releases, and not about one of them"
 
 
 def _composed(options: argparse.Namespace) -> PrivacyLossDistribution:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from userdp.cli.arguments import Parser, UsageError, add_json_option
-from userdp.cli.rows import NOT_PRIVATE, print_json
+from userdp.cli.arguments import UsageError
+from userdp.cli.rows import NOT_PRIVATE, Answer, Commands, Option, group, option
 from userdp.exact.numbers import short_repr
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 ENDINGS = tuple(f"{ending}{packed}" for ending in (".csv", ".tsv", ".txt") for packed in ("", ".gz"))
 STANDARD_INPUT = Path("-")
-OPTIONS = ("separator", "quote", "escape", "decimal", "thousands", "encoding", "missing", "names")
 MOST_SHOWN = 1000
 """Stretches of lines that are listed."""
 
@@ -30,30 +29,6 @@ class _Once(argparse.Action):
         if getattr(namespace, self.dest) is not None:
             raise argparse.ArgumentError(self, "may be given once")
         setattr(namespace, self.dest, values)
-
-
-def add_csv_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a .csv file is written."""
-    group = parser.add_argument_group(
-        "of .csv files",
-        "How the file is written. Nothing is guessed, and what is said must not come from single rows (docs/csv.md).",
-    )
-
-    def add(name: str, **named: Any) -> None:
-        group.add_argument(f"--{name}", action=_Once, **named)
-
-    add("separator", metavar="CHARACTER", type=_separator, help="what is between cells: ',' (default), ';', tab")
-    add(
-        "quote",
-        choices=("rfc", "line", "none"),
-        help="double quotes enclose cells, with line ends in them (rfc, default) or without (line), or are characters",
-    )
-    add("escape", metavar="CHARACTER", help="a backslash, in files of MySQL and Spark (default: none)")
-    add("decimal", metavar="CHARACTER", help="what is before decimals: . (default) or ,")
-    add("thousands", metavar="CHARACTER", help="what may be between groups of three digits (default: nothing)")
-    add("encoding", metavar="NAME", help="utf-8 (default), cp1252, utf-16, ...")
-    add("missing", metavar="LIST", type=_listed, help="cells that stand for nothing, with commas between them: NA,NULL")
-    add("names", metavar="LIST", type=_listed, help="names of the columns, of a file that has no row of names")
 
 
 def _separator(text: str) -> str:
@@ -68,6 +43,31 @@ def _listed(text: str) -> list[str]:
     if not words or "" in words:
         raise argparse.ArgumentTypeError(f"{short_repr(text)} is no list of texts with commas between them")
     return words
+
+
+def _once(name: str, read: Any, help: str, **told: Any) -> Option:
+    return option(f"--{name}", read, help, action=_Once, **told)
+
+
+CSV_OPTIONS = group(
+    "of .csv files",
+    _once("separator", _separator, "what is between cells: ',' (default), ';', tab", metavar="CHARACTER"),
+    _once(
+        "quote",
+        ("rfc", "line", "none"),
+        "double quotes enclose cells, with line ends in them (rfc, default) or without (line), or are characters",
+    ),
+    _once("escape", None, "a backslash, in files of MySQL and Spark (default: none)", metavar="CHARACTER"),
+    _once("decimal", None, "what is before decimals: . (default) or ,", metavar="CHARACTER"),
+    _once("thousands", None, "what may be between groups of three digits (default: nothing)", metavar="CHARACTER"),
+    _once("encoding", None, "utf-8 (default), cp1252, utf-16, ...", metavar="NAME"),
+    _once("missing", _listed, "cells that stand for nothing, with commas between them: NA,NULL", metavar="LIST"),
+    _once("names", _listed, "names of the columns, of a file that has no row of names", metavar="LIST"),
+    description="How the file is written. Nothing is guessed, and what is said must not come from single rows "
+    "(docs/csv.md).",
+)
+"""How a .csv file is written."""
+NAMES = tuple(each.flags[0].removeprefix("--") for each in CSV_OPTIONS.parts if isinstance(each, Option))
 
 
 def is_csv(path: Path) -> bool:
@@ -85,7 +85,7 @@ def csv_table(path: Path, options: argparse.Namespace) -> CsvTable:
     """
     from userdp.tables import read_csv
 
-    given = {name: getattr(options, name) for name in OPTIONS if getattr(options, name, None) is not None}
+    given = {name: getattr(options, name) for name in NAMES if getattr(options, name, None) is not None}
     if "escape" in given and given["escape"] == "\\\\":
         given["escape"] = "\\"  # as shells without quotes for it make people write
     try:
@@ -94,13 +94,13 @@ def csv_table(path: Path, options: argparse.Namespace) -> CsvTable:
         raise UsageError(f"{path}: {error.strerror or error}") from None
     except (TypeError, ValueError) as error:
         message = str(error)
-        option = next((name for name in OPTIONS if message.startswith((f"{name} ", f"{name}:"))), None)
+        option = next((name for name in NAMES if message.startswith((f"{name} ", f"{name}:"))), None)
         raise UsageError(f"--{message}" if option else message.removeprefix("path: ")) from None
 
 
 def refuse_csv_options(path: Path, options: argparse.Namespace) -> None:
     """Refuse options of .csv files beside another file."""
-    given = next((name for name in OPTIONS if getattr(options, name) is not None), None)
+    given = next((name for name in NAMES if getattr(options, name) is not None), None)
     if given is not None:
         raise UsageError(
             f"--{given} goes with files of CSV (.csv, .tsv or .txt, perhaps with .gz, or - for standard input); "
@@ -108,49 +108,44 @@ def refuse_csv_options(path: Path, options: argparse.Namespace) -> None:
         )
 
 
-def add_csv_check(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser: Parser = commands.add_parser(
-        "csv-check",
-        help="which lines of a .csv file are no rows; for the owner's eyes only",
-        description="Say how many rows a .csv file has in a dialect, and which lines are left out and why. The output "
-        "is computed from the data without noise: it is not private, and is for the owner of the file alone.",
-        epilog="examples:\n  userdp csv-check people.csv\n"
-        "  userdp csv-check people.csv --separator ';' --encoding cp1252",
-    )
-    parser.add_argument("file", type=Path, help="a .csv, .tsv or .txt file, perhaps with .gz, or - for standard input")
-    add_csv_options(parser)
-    add_json_option(parser)
-    parser.set_defaults(run=csv_check)
+COMMANDS = Commands()
 
 
-def csv_check(options: argparse.Namespace) -> int:
+@COMMANDS.add(
+    "csv-check",
+    "which lines of a .csv file are no rows; for the owner's eyes only",
+    "Say how many rows a .csv file has in a dialect, and which lines are left out and why. The output "
+    "is computed from the data without noise: it is not private, and is for the owner of the file alone.",
+    "userdp csv-check people.csv\nuserdp csv-check people.csv --separator ';' --encoding cp1252",
+    option("file", Path, "a .csv, .tsv or .txt file, perhaps with .gz, or - for standard input"),
+    CSV_OPTIONS,
+    "--json",
+)
+def csv_check(options: argparse.Namespace) -> Answer:
     """Run the command."""
     if not is_csv(options.file):
         raise UsageError(f"{options.file}: the ending must be {' or '.join(ENDINGS)}, or - for standard input")
     table = csv_table(options.file, options)
     found = table.check()
-    if options.json:
-        print_json(
-            {
-                "private": False,
-                "dialect": table.dialect,
-                "columns": list(table.names),
-                "rows": found.rows,
-                "short": found.short,
-                "malformed": list(found.malformed),
-                "long": list(found.long),
-            }
-        )
-        return 0
-    print(NOT_PRIVATE)
-    print(table.dialect)
-    print(f"columns: {', '.join(table.names)}")
-    print(f"rows: {found.rows}")
-    print(f"rows with fewer cells than names, the others of which are missing: {found.short}")
-    print(f"lines left out for a quote that is not closed as it should be: {_stretches(found.malformed)}")
-    print(f"lines left out for more cells than names: {_stretches(found.long)}")
-    return 0
+    lines = (
+        NOT_PRIVATE,
+        table.dialect,
+        f"columns: {', '.join(table.names)}",
+        f"rows: {found.rows}",
+        f"rows with fewer cells than names, the others of which are missing: {found.short}",
+        f"lines left out for a quote that is not closed as it should be: {_stretches(found.malformed)}",
+        f"lines left out for more cells than names: {_stretches(found.long)}",
+    )
+    result = {
+        "private": False,
+        "dialect": table.dialect,
+        "columns": list(table.names),
+        "rows": found.rows,
+        "short": found.short,
+        "malformed": list(found.malformed),
+        "long": list(found.long),
+    }
+    return Answer("\n".join(lines), result)
 
 
 def _stretches(lines: Sequence[int]) -> str:

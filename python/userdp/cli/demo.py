@@ -7,10 +7,9 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from userdp.cli.arguments import add_json_option
-from userdp.cli.rows import EXIT_HOLDS, EXIT_VIOLATED, holds_word, print_json
+from userdp.cli.rows import EXIT_HOLDS, EXIT_VIOLATED, Answer, Commands, holds_word, option
 
 if TYPE_CHECKING:
     from userdp.demo import DemoAudit
@@ -24,22 +23,20 @@ INTRODUCTION = (
 )
 
 
-def add_demo(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "demo",
-        help="audit two releases on real users' data",
-        description="Audit a private vote and an item-level count on the wage panel of 545 users (needs the extra: "
-        "pip install 'userdp[demo]'). Exit code 0 when every verdict is the expected one, the refutation included.",
-        epilog="examples:\n  userdp demo\n  userdp demo --output panel.html --certificates certificates",
-    )
-    parser.add_argument("--output", type=Path, default=Path("report.html"), help="page to write (default report.html)")
-    parser.add_argument("--certificates", type=Path, help="folder of the JSON certificates (by default the page's)")
-    add_json_option(parser)
-    parser.set_defaults(run=run)
+COMMANDS = Commands()
 
 
-def run(options: argparse.Namespace) -> int:
+@COMMANDS.add(
+    "demo",
+    "audit two releases on real users' data",
+    "Audit a private vote and an item-level count on the wage panel of 545 users (needs the extra: "
+    "pip install 'userdp[demo]'). Exit code 0 when every verdict is the expected one, the refutation included.",
+    "userdp demo\nuserdp demo --output panel.html --certificates certificates",
+    option("--output", Path, "page to write (default report.html)", default=Path("report.html")),
+    option("--certificates", Path, "folder of the JSON certificates (by default the page's)"),
+    "--json",
+)
+def demo(options: argparse.Namespace) -> Answer:
     """Run the command."""
     from userdp.datasets import load_wage_panel
     from userdp.demo import run_demo
@@ -71,20 +68,14 @@ def run(options: argparse.Namespace) -> int:
     except ImportError as error:  # the certificates say the same, and more
         print(f"userdp: no page: {error}", file=sys.stderr)
     succeeded = all(audit.as_expected for audit in audits)
-    if options.json:
-        parts = [
-            {"title": audit.title, "expected": audit.expected, "report": audit.report.to_dict()} for audit in audits
-        ]
-        print_json({"schema_version": 1, "as_expected": succeeded, "audits": parts})
-    else:
-        for audit in audits:
-            print(f"{audit.title}: {holds_word(audit.report.holds)} (expected: {holds_word(audit.expected)})")
-            print(audit.report.summary())
-            print()
-        for finding in findings:
-            print(f"{finding}\n")
-        print(f"Wrote {', '.join(written)}")
-    return EXIT_HOLDS if succeeded else EXIT_VIOLATED
+    parts = [{"title": audit.title, "expected": audit.expected, "report": audit.report.to_dict()} for audit in audits]
+    told = [
+        f"{audit.title}: {holds_word(audit.report.holds)} (expected: {holds_word(audit.expected)})\n"
+        f"{audit.report.summary()}\n"
+        for audit in audits
+    ]
+    text = "\n".join([*told, *(f"{finding}\n" for finding in findings), f"Wrote {', '.join(written)}"])
+    return Answer(text, {"as_expected": succeeded, "audits": parts}, EXIT_HOLDS if succeeded else EXIT_VIOLATED)
 
 
 def _finding(audit: DemoAudit, person_ids: Sequence[int]) -> str:

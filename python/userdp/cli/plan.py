@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from userdp.cli.arguments import Parser, UsageError, add_json_option, delta, epsilon, require_writable, whole
-from userdp.cli.rows import EXIT_HOLDS, EXIT_UNDETERMINED, EXIT_VIOLATED, print_json
+from userdp.cli.arguments import UsageError, delta, epsilon, require_writable, whole
+from userdp.cli.rows import EXIT_HOLDS, EXIT_UNDETERMINED, EXIT_VIOLATED, Answer, Commands, option
 from userdp.display.numbers import rounded
 from userdp.exact.numbers import short_repr
 
@@ -20,48 +21,44 @@ MOST_TEXT = 300
 """Characters of a value."""
 
 
-def add_plan(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser: Parser = commands.add_parser(
-        "plan",
-        help="plan how many people a question needs",
-        description="How many people a question needs, by which method, what no method can do with fewer, and what "
-        "would halve the number. No data are read. Without a task, the tasks and their parameters are listed. With "
-        "--n-users: whether so many are enough, or without --alpha, for which accuracy. Exit code 1: the people there "
-        "are, are not enough; 4: no method can be planned, and the table says why.",
-        epilog="examples:\n"
-        "  userdp plan\n"
-        "  userdp plan mean --m 16 --epsilon 1 --alpha 0.01 homogeneous=yes\n"
-        "  userdp plan selection --epsilon 1 --n-users 40 n_items=100 --output plan.html\n"
-        "  userdp plan finite --m 64 --epsilon 1 --delta 1e-6 n_records=1000 item_epsilon=0.1 --json",
-    )
-    parser.mixed = True
-    parser.add_argument("task", nargs="?", help="what is asked; without it, the tasks are listed")
-    parser.add_argument(
+COMMANDS = Commands()
+
+
+@COMMANDS.add(
+    "plan",
+    "plan how many people a question needs",
+    "How many people a question needs, by which method, what no method can do with fewer, and what "
+    "would halve the number. No data are read. Without a task, the tasks and their parameters are listed. With "
+    "--n-users: whether so many are enough, or without --alpha, for which accuracy. Exit code 1: the people there "
+    "are, are not enough; 4: no method can be planned, and the table says why.",
+    "userdp plan\n"
+    "userdp plan mean --m 16 --epsilon 1 --alpha 0.01 homogeneous=yes\n"
+    "userdp plan selection --epsilon 1 --n-users 40 n_items=100 --output plan.html\n"
+    "userdp plan finite --m 64 --epsilon 1 --delta 1e-6 n_records=1000 item_epsilon=0.1 --json",
+    option("task", None, "what is asked; without it, the tasks are listed", nargs="?"),
+    option(
         "parameters",
+        None,
+        "public numbers of the task, as the list of tasks has them; promises take yes or no",
         nargs="*",
         default=[],
         metavar="name=value",
-        help="public numbers of the task, as the list of tasks has them; promises take yes or no",
-    )
-    parser.add_argument("--m", type=whole(1), default=1, help="records of each person (default 1)")
-    parser.add_argument("--epsilon", type=epsilon, help="strength of the protection: 0.5, 1/2 or ln(3/2); needed")
-    parser.add_argument("--delta", type=delta, default="0", help="chance that it may fail: 0 (default), 1e-6")
-    parser.add_argument("--alpha", help="accuracy that is wanted")
-    parser.add_argument("--beta", help="chance that the accuracy may be missed")
-    parser.add_argument("--n-users", type=whole(2), help="how many people there are")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan as one page of HTML")
-    add_json_option(parser)
-    parser.set_defaults(run=plan)
-
-
-def plan(options: argparse.Namespace) -> int:
+    ),
+    option("--m", whole(1), "records of each person (default 1)", default=1),
+    option("--epsilon", epsilon, "strength of the protection: 0.5, 1/2 or ln(3/2); needed"),
+    option("--delta", delta, "chance that it may fail: 0 (default), 1e-6", default="0"),
+    option("--alpha", None, "accuracy that is wanted"),
+    option("--beta", None, "chance that the accuracy may be missed"),
+    option("--n-users", whole(2), "how many people there are"),
+    option("--output", Path, "write the plan as one page of HTML", metavar="FILE"),
+    "--json",
+)
+def plan(options: argparse.Namespace) -> Answer:
     """Run the command."""
     from userdp.planning import plan as make_plan
 
     if options.task is None:
-        _list_tasks(options)
-        return EXIT_HOLDS
+        return _tasks()
     if options.output is not None:
         require_writable(options.output, "output")
     if options.epsilon is None:
@@ -78,13 +75,8 @@ def plan(options: argparse.Namespace) -> int:
     )
     if options.output is not None:
         options.output.write_text(made.to_html(), encoding="utf-8")
-    if options.json:
-        print_json(as_json(made))
-    else:
-        _print(made)
-    if made.best is None:
-        return EXIT_UNDETERMINED
-    return EXIT_VIOLATED if made.enough is False else EXIT_HOLDS
+    code = EXIT_UNDETERMINED if made.best is None else EXIT_VIOLATED if made.enough is False else EXIT_HOLDS
+    return Answer("\n".join(_lines(made)), as_json(made), code)
 
 
 RESERVED = ("task", "m", "epsilon", "delta", "alpha", "beta", "n_users")
@@ -111,58 +103,52 @@ def _parameters(words: list[str]) -> dict[str, Any]:
     return found
 
 
-def _list_tasks(options: argparse.Namespace) -> None:
+def _tasks() -> Answer:
+    """The tasks and their parameters."""
     from userdp.planning.problem import REQUIRED
     from userdp.planning.tasks import TASKS
 
-    if options.json:
-        listed = [
-            {
-                "task": task.name,
-                "question": task.question,
-                "accuracy": task.measure,
-                "parameters": [
-                    {"name": each.name, "what": each.what, "required": each.default is REQUIRED}
-                    for each in task.parameters
-                ],
-            }
-            for task in TASKS.values()
-        ]
-        print_json({"schema_version": 1, "tasks": listed})
-        return
+    lines, listed = [], []
     for task in TASKS.values():
-        print(f"{task.name}: {task.question}")
+        lines.append(f"{task.name}: {task.question}")
         for each in task.parameters:
             default = "needed" if each.default is REQUIRED else f"default {_shown(each.default)}"
-            print(f"    {each.name}: {each.what} ({default})")
+            lines.append(f"    {each.name}: {each.what} ({default})")
+        parameters = [
+            {"name": each.name, "what": each.what, "required": each.default is REQUIRED} for each in task.parameters
+        ]
+        listed.append(
+            {"task": task.name, "question": task.question, "accuracy": task.measure, "parameters": parameters}
+        )
+    return Answer("\n".join(lines), {"tasks": listed})
 
 
 def _shown(value: Any) -> str:
     return {"True": "yes", "False": "no", "None": "none"}.get(str(value), str(value))
 
 
-def _print(made: Plan) -> None:
+def _lines(made: Plan) -> Iterator[str]:
     """The plan as lines of text."""
     records = made.sizes["m"]
-    print(f"{made.question}, {records:,} record{'' if records == 1 else 's'} of each person")
+    yield f"{made.question}, {records:,} record{'' if records == 1 else 's'} of each person"
     if made.best is None:
-        print("no method can be planned here")
+        yield "no method can be planned here"
     else:
-        print(f"people needed: {made.best.n_users:,} ({made.best.basis}), by {made.best.method}; {made.measure}")
+        yield f"people needed: {made.best.n_users:,} ({made.best.basis}), by {made.best.method}; {made.measure}"
         if made.n_users is not None:
-            print(f"people there are: {made.n_users:,}, {'enough' if made.enough else 'not enough'}")
+            yield f"people there are: {made.n_users:,}, {'enough' if made.enough else 'not enough'}"
         if made.reached is not None:
-            print(f"accuracy that they are enough for: about {made.reached:.3g} ({made.reached_kind})")
-    print(_bound_line(made))
+            yield f"accuracy that they are enough for: about {made.reached:.3g} ({made.reached_kind})"
+    yield _bound_line(made)
     width = max(len(line.method) for line in made.ways.rows)
     for line in made.ways.rows:
         users = "-" if line.users is None else f"{line.users:,}"
         notes = [f"promise: {line.needs}"] * (line.needs != "nothing") + [line.note] * bool(line.note)
-        print(f"  {line.method:<{width}}  {users:>13}  {'; '.join(notes)}".rstrip())
+        yield f"  {line.method:<{width}}  {users:>13}  {'; '.join(notes)}".rstrip()
     if made.changes:
-        print("what would halve it:")
+        yield "what would halve it:"
         for change in made.changes:
-            print(f"  {change.text}")
+            yield f"  {change.text}"
 
 
 def _bound_line(made: Plan) -> str:
@@ -175,7 +161,6 @@ def _bound_line(made: Plan) -> str:
 def as_json(made: Plan) -> dict[str, Any]:
     """The plan as one JSON object."""
     return {
-        "schema_version": 1,
         "task": made.task,
         "question": made.question,
         "measure": made.measure,

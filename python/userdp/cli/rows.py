@@ -68,13 +68,13 @@ class Answer:
         For people.
     content : dict or Written
         For --json: an object, or a result that writes its own. Of the second --certificate is the same JSON, and --html
-        its page.
+        its page. None where there is text only.
     code : int
         The exit code.
     """
 
     text: str
-    content: Mapping[str, Any] | Written
+    content: Mapping[str, Any] | Written | None = None
     code: int = EXIT_HOLDS
 
     @classmethod
@@ -84,7 +84,7 @@ class Answer:
 
     def shown(self, *, as_json: bool) -> str:
         """The text, or the JSON."""
-        if not as_json:
+        if not as_json or self.content is None:
             return self.text
         if isinstance(self.content, Mapping):
             return json_text({"schema_version": 1, **self.content})
@@ -99,11 +99,6 @@ def ends(bounds: Any) -> list[float]:
 def json_text(content: Mapping[str, Any]) -> str:
     """One JSON object."""
     return json.dumps(_plain(dict(content)), indent=2, allow_nan=False)
-
-
-def print_json(content: Mapping[str, Any]) -> None:
-    """Print one JSON object."""
-    print(json_text(content))
 
 
 def _plain(value: Any) -> Any:
@@ -238,9 +233,10 @@ class Command(NamedTuple):
         """Run it, write and print what it found, and give the exit code."""
         found = self.run(options)
         for name, written in (("certificate", "to_json"), ("html", "to_html")):
-            if isinstance(path := getattr(options, name, None), Path):
+            path = getattr(options, name, None)
+            if isinstance(path, Path) and found.content is not None and not isinstance(found.content, Mapping):
                 path.write_text(getattr(found.content, written)(), encoding="utf-8")
-        print(found.shown(as_json=options.json))
+        print(found.shown(as_json=getattr(options, "json", False)))
         return found.code
 
 

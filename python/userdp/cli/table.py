@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from userdp.cli.arguments import Parser, UsageError, add_json_option, read_text, require_writable, whole
-from userdp.cli.csv_files import add_csv_options, csv_table, is_csv, refuse_csv_options
+from userdp.cli.arguments import UsageError, read_text, require_writable, whole
+from userdp.cli.csv_files import CSV_OPTIONS, csv_table, is_csv, refuse_csv_options
 from userdp.cli.keys import read_keys
+from userdp.cli.rows import Answer, Commands, option
 from userdp.exact.numbers import parse_delta
 
 MOST_TEXT = 10_000
@@ -24,74 +25,67 @@ COMPARISONS = {ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE:
 COMPARISONS |= {ast.GtE: "__ge__"}
 
 
-def add_table(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser: Parser = commands.add_parser(
-        "table",
-        help="private counts, sums, means, quantiles and CDFs of a table",
-        description="Answer a question about a file of rows with a column of user ids, with privacy for users. The "
-        "file is .parquet, .feather or .arrow, or CSV: .csv, .tsv or .txt, perhaps with .gz, or - for standard input. "
-        "The schema is a .toml or "
-        ".json file that says what "
-        'is public of each column: [wage] with type = "number", low = 0, high = 50; or type = "integer", "boolean", '
-        '"category" with '
-        'values = [...], "timestamp" with low and high, or "key" with kind = "str", "int", "date" or "datetime". '
-        "Nothing of the schema may be taken "
-        "from the data. "
-        "Each run spends its budget again: add up the epsilons of all runs on the same people.",
-        epilog="examples:\n"
-        "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
-        "      --group-by occupation --max-keys 3 people=count_users 'wage=mean(lwage)'\n"
-        "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
-        "      --group-by town,year --keys north,south --keys 2019,2020 people=count_users\n"
-        "  userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
-        "      --where 'union == 1 and hours > 1000' 'median=quantile(lwage, \"1/2\")' --plan --n-users 500",
-    )
-    parser.mixed = True
-    parser.add_argument("file", type=Path, help="the rows: .parquet, .feather, .arrow, .csv, .tsv, .txt (.gz), or -")
-    parser.add_argument(
+COMMANDS = Commands()
+
+
+@COMMANDS.add(
+    "table",
+    "private counts, sums, means, quantiles and CDFs of a table",
+    "Answer a question about a file of rows with a column of user ids, with privacy for users. The "
+    "file is .parquet, .feather or .arrow, or CSV: .csv, .tsv or .txt, perhaps with .gz, or - for standard input. "
+    "The schema is a .toml or .json file that says what "
+    'is public of each column: [wage] with type = "number", low = 0, high = 50; or type = "integer", "boolean", '
+    '"category" with values = [...], "timestamp" with low and high, or "key" with kind = "str", "int", "date" or '
+    '"datetime". Nothing of the schema may be taken from the data. '
+    "Each run spends its budget again: add up the epsilons of all runs on the same people.",
+    "userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
+    "    --group-by occupation --max-keys 3 people=count_users 'wage=mean(lwage)'\n"
+    "userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
+    "    --group-by town,year --keys north,south --keys 2019,2020 people=count_users\n"
+    "userdp table people.parquet --user nr --schema schema.toml --epsilon 1 \\\n"
+    "    --where 'union == 1 and hours > 1000' 'median=quantile(lwage, \"1/2\")' --plan --n-users 500",
+    option("file", Path, "the rows: .parquet, .feather, .arrow, .csv, .tsv, .txt (.gz), or -"),
+    option(
         "answers",
+        None,
+        f"what is asked: {', '.join(AGGREGATES)}, as in the examples",
         nargs="*",
         default=[],
         metavar="name=aggregate",
-        help=f"what is asked: {', '.join(AGGREGATES)}, as in the examples",
-    )
-    parser.add_argument("--user", required=True, help="the column of user ids")
-    parser.add_argument("--schema", required=True, type=Path, help=".toml or .json file of public types and bounds")
-    parser.add_argument("--epsilon", required=True, help="privacy parameter: a decimal, a fraction, or ln(fraction)")
-    parser.add_argument("--delta", default="0", help="probability; positive where groups are not known (default 0)")
-    parser.add_argument("--neighbors", choices=("add-remove", "replace"), default="add-remove")
-    parser.add_argument("--where", metavar="CONDITION", help="which rows count, such as 'union == 1 and hours > 1000'")
-    parser.add_argument("--group-by", metavar="COLUMNS", help="columns of keys, with commas between them")
-    parser.add_argument(
+    ),
+    option("--user", None, "the column of user ids", required=True),
+    option("--schema", Path, ".toml or .json file of public types and bounds", required=True),
+    option("--epsilon", None, "privacy parameter: a decimal, a fraction, or ln(fraction)", required=True),
+    option("--delta", None, "probability; positive where groups are not known (default 0)", default="0"),
+    option("--neighbors", ("add-remove", "replace"), default="add-remove"),
+    option("--where", None, "which rows count, such as 'union == 1 and hours > 1000'", metavar="CONDITION"),
+    option("--group-by", None, "columns of keys, with commas between them", metavar="COLUMNS"),
+    option(
         "--keys",
-        action="append",
-        metavar="LIST|FILE",
-        help="the public list of groups, all of which are in the answer: values with commas between them, once for "
+        None,
+        "the public list of groups, all of which are in the answer: values with commas between them, once for "
         "each column of --group-by (then all combinations are groups); or a .csv or .parquet file with these "
         "columns, a .txt file with a value in each line, or a .json list. Do not take it from the data",
-    )
-    parser.add_argument(
-        "--others", action="store_true", help="with --keys: show other groups too, those of many users; needs --delta"
-    )
-    parser.add_argument("--max-keys", type=whole(1), help="in how many groups a user counts at most")
-    parser.add_argument(
+        action="append",
+        metavar="LIST|FILE",
+    ),
+    option("--others", bool, "with --keys: show other groups too, those of many users; needs --delta"),
+    option("--max-keys", whole(1), "in how many groups a user counts at most"),
+    option(
         "--keys-only",
+        ("two-round", "policy", "one-round"),
+        "in place of answers: which groups there are, and how to find out (default two-round)",
         nargs="?",
         const="two-round",
-        choices=("two-round", "policy", "one-round"),
-        help="in place of answers: which groups there are, and how to find out (default two-round)",
-    )
-    parser.add_argument("--plan", action="store_true", help="say what it costs and how wrong it is, and read no row")
-    parser.add_argument("--n-users", type=whole(1), help="with --plan: about how many users there are")
-    parser.add_argument("--card", type=Path, metavar="FILE", help="write the card as .md or .html")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the numbers as .csv or .parquet")
-    add_json_option(parser)
-    add_csv_options(parser)
-    parser.set_defaults(run=table)
-
-
-def table(options: argparse.Namespace) -> int:
+    ),
+    option("--plan", bool, "say what it costs and how wrong it is, and read no row"),
+    option("--n-users", whole(1), "with --plan: about how many users there are"),
+    option("--card", Path, "write the card as .md or .html", metavar="FILE"),
+    option("--output", Path, "write the numbers as .csv or .parquet", metavar="FILE"),
+    "--json",
+    CSV_OPTIONS,
+)
+def table(options: argparse.Namespace) -> Answer:
     """Run the command."""
     from userdp.tables import Session
 
@@ -134,8 +128,7 @@ def table(options: argparse.Namespace) -> int:
     else:
         query = query.agg(**dict(aggregate(text) for text in options.answers))
     if options.plan:
-        print(session.plan(query, n_users=options.n_users))
-        return 0
+        return Answer(str(session.plan(query, n_users=options.n_users)))
     if options.n_users is not None:
         raise UsageError("--n-users goes with --plan")
     release = session.release(query)
@@ -146,10 +139,11 @@ def table(options: argparse.Namespace) -> int:
                 write(release, path)
         except Exception as error:  # a full disk, or texts that the format cannot hold: the numbers are still shown
             lost.append(f"{path} was not written: {type(error).__name__}: {error}")
-    print(release.to_json() if options.json else release)
+    answer = Answer(str(release), release)
     if lost:
+        print(answer.shown(as_json=options.json))
         raise UsageError("; ".join(lost) + ". The release has been made, and its numbers are what is printed")
-    return 0
+    return answer
 
 
 # --- files
