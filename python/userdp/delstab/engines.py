@@ -240,7 +240,9 @@ class WorstCase:
     def kept_sets(self, number: int) -> int:
         """An upper bound on the kept multisets of that many types."""
         smaller = min(self.n_users - self.deletions, self.deletions)
-        return min(math.comb(smaller + number - 1, number - 1), math.comb(self.n_users, self.deletions))
+        if smaller + number - 1 <= self.n_users:  # multisets are no more than sets then, whose number may be very long
+            return math.comb(smaller + number - 1, number - 1)
+        return math.comb(self.n_users, self.deletions)
 
     def choices(self, number: int) -> int:
         """Ways to choose that many types that a release may have to look at."""
