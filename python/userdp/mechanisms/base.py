@@ -235,19 +235,19 @@ class AdditiveNoise(Mechanism):
             values = self._int64(value)
             if size is not None:
                 raise ValueError("size goes with one number; an array is released with its own shape")
-            return self.release_many(values, source_of(random_state))
+            return self._release_many(values, source_of(random_state))
         clamped = self._clamped(value)
         if size is None:
             return self._draw(source_of(random_state), clamped)
         shape = shape_of(size)
         source = source_of(random_state)
         _refuse_above_limit(number_of(shape), "size")
-        return self.release_many(np.full(shape, clamped, dtype=np.int64), source)
+        return self._release_many(np.full(shape, clamped, dtype=np.int64), source)
 
     def _draw(self, source: _core.Source, value: Any) -> Any:
         return self._core_noise.release(self._clamped(value), source)
 
-    def release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
+    def _release_many(self, values: npt.NDArray[np.int64], source: _core.Source) -> npt.NDArray[np.int64]:
         """`sample` of an array of int64, from a source that several mechanisms share."""
         flat = np.require(values.reshape(-1), requirements=["C", "A"])
         released: npt.NDArray[np.int64] = self._core_noise.release_many(flat, source)
@@ -274,6 +274,11 @@ def _refuse_above_limit(number: int, name: str) -> None:
     """Refuse too many draws before there is an array of them."""
     if number > DRAWS_LIMIT:
         raise BudgetError(f"{name} asks for more than {DRAWS_LIMIT} draws in one call; draw in parts")
+
+
+def release_from(noise: AdditiveNoise, source: _core.Source, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Values with noise, from a source that others share."""
+    return noise._release_many(values, source)
 
 
 class ChoiceByScore(Mechanism, Generic[Rate, Data, Entry]):

@@ -304,10 +304,10 @@ class CorrelatedCounts(Mechanism):
         limit = 2**40  # people: nothing wraps, and more of them count as so many
         users = min(max(n_users, 0), limit)
         moved = q * np.clip(numbers, 0, limit) - p * users
-        released = self._noise.release_many(moved, source)
+        released = self._noise._release_many(moved, source)
         noisy = None
         if self._users_noise is not None:
-            noisy = int(self._users_noise.release_many(np.array([users]), source)[0])
+            noisy = int(self._users_noise._release_many(np.array([users]), source)[0])
         total = 0 if noisy is None else p * noisy
         found: Floats = (released + total) / q
         if not isinstance(counts, Mapping):

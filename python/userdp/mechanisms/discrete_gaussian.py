@@ -268,7 +268,7 @@ class DiscreteGaussian(AdditiveNoise):
         if isinstance(values, tuple):
             values = np.array([self._clamped(value) for value in values], dtype=np.int64)
         if isinstance(values, np.ndarray):
-            return tuple(self.release_many(self._int64(values).reshape(-1), source).tolist())
+            return tuple(self._release_many(self._int64(values).reshape(-1), source).tolist())
         return super()._draw(source, values)
 
 

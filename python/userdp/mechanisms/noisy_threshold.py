@@ -37,7 +37,7 @@ class NoisyThreshold(Generic[NoiseT]):
         """
         listed = np.zeros(len(numbers), dtype=np.bool_) if always is None else always
         places = np.flatnonzero((numbers >= 1) | listed)
-        noisy = self.noise.release_many(numbers[places], source)
+        noisy = self.noise._release_many(numbers[places], source)
         kept = (noisy >= self.threshold) | listed[places]
         return places[kept], noisy[kept]
 

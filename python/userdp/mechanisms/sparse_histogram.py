@@ -515,7 +515,7 @@ class SparseHistogram(KeyMechanism):
         places, noisy = self._shown.shown(np.maximum(numbers, 0), source, always)
         released = [
             noisy,
-            *(one.noise.release_many(total[places], source) for one, total in zip(self._sums, totals, strict=True)),
+            *(one.noise._release_many(total[places], source) for one, total in zip(self._sums, totals, strict=True)),
         ]
         if not isinstance(counts, Mapping):
             return (places.astype(np.int64), *released)

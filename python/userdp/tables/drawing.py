@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from userdp.exceptions import BudgetError
-from userdp.mechanisms.base import draw_from
+from userdp.mechanisms.base import draw_from, release_from
 from userdp.mechanisms.set_union import KeysOfUsers, SetUnion, coins_of
 from userdp.mechanisms.sparse_histogram import SparseHistogram
 from userdp.tables.compiled import USERS, Compiled, Statistic, limits
@@ -36,7 +36,7 @@ def draw(query: Compiled, noise: Allotment, sums: Sums, source: Any) -> Drawn:
     elif keyed is not None:
         for statistic, each in keyed.noise:
             step = keyed.step(statistic)
-            numbers[statistic] = each.release_many(_whole(nearest(sums.columns[statistic], step)), source) * step
+            numbers[statistic] = release_from(each, source, _whole(nearest(sums.columns[statistic], step))) * step
     chosen: dict[str, tuple[tuple[float, ...], ...]] = {}
     for part in noise.selected:
         split = sums.splits[part.answer.name]
@@ -97,7 +97,7 @@ def _shown(query: Compiled, keyed: Keyed, sums: Sums, source: Any) -> tuple[list
 
 def _noisy(part: Binned, weights: Integers, source: Any) -> tuple[int, ...]:
     """The bins of one key with noise."""
-    return tuple((part.noise.release_many(_whole(nearest(weights, part.step)), source) * part.step).tolist())
+    return tuple((release_from(part.noise, source, _whole(nearest(weights, part.step))) * part.step).tolist())
 
 
 # --- quantiles of one key

@@ -21,6 +21,7 @@ from userdp.accounting import PrivacyCost
 from userdp.exact.epsilon import rational_below
 from userdp.exact.numbers import Neighbors
 from userdp.mechanisms import DiscreteGaussian
+from userdp.mechanisms.base import release_from
 from userdp.mechanisms.discrete_gaussian import SMOOTHED_WITHIN, SMOOTHING
 from userdp.tables.aggregates import CountRows, Sum
 from userdp.tables.compiled import Compiled, Statistic, compiled
@@ -130,7 +131,7 @@ class BinNoise:
     def released(self, users: Integers, source: Any) -> Integers:
         """The numbers with noise."""
         whole = np.ascontiguousarray(nearest(users, self.step), dtype=np.int64)
-        found: Integers = self.noise.release_many(whole, source) * self.step
+        found: Integers = release_from(self.noise, source, whole) * self.step
         return found
 
     def reach(self, bins: Floats, doubt: Floats) -> Floats:
