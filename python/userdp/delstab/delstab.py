@@ -417,8 +417,8 @@ class DelStab:
     [Fraction(1, 100), Fraction(99, 100), Fraction(0, 1)]
     >>> release.release(users) in release.outputs
     True
-    >>> print(str(release.explain(users)).splitlines()[1])
-    smallest stable set: 0; above 2 a refusal is sure
+    >>> print(str(release.explain(users)).splitlines()[1].strip())
+    Probability of a refusal  0 exactly
     """
 
     def __init__(

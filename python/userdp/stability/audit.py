@@ -412,14 +412,20 @@ def audit_stability(
     >>> report = audit_stability(learner, {(0, 1): "1/2", (1, 0): "1/2"}, m=2, alpha=0)
     >>> print(report)
     Stability of RepresentationLearner
-      3 samples of m=2 from 2 examples, 3 distinct outcomes
-      the likeliest item of error at most 0 has probability 0.472222
-      two users agree with probability 0.824999 (race)
-      a user misses the canonical draw with probability 0.130987
-      9/10-stable and accurate for a fraction between 0 and 0.524692 of the public randomness
-        1: 0.472222, error 0
-        0: 0.263888, error 1/2
-        2: 0.263888, error 1/2
+      Likeliest accurate item                0.4722
+      Two users agree                        0.8249
+      A user misses the canonical draw       0.131
+      Stable and accurate public randomness  between 0 and 0.5247
+      Samples                                3 of m = 2 from 2 examples
+      Distinct outcomes                      3
+      Accurate is an error of at most        0 exactly
+      Stable is a probability of at least    0.9
+      Public randomness is used by           race
+      Items
+        item  probability  error
+        1     0.472222     0
+        0     0.263888     1/2
+        2     0.263888     1/2
     """
     atoms, size = read_masses(distribution, "distribution"), check_count(m, "m")
     accurate, stable = parse_delta(alpha, "alpha"), parse_delta(eta, "eta")
