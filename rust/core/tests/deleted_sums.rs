@@ -220,3 +220,43 @@ proptest! {
         agrees(&values, (values.len() * share / 100) as u64);
     }
 }
+
+#[test]
+fn sums_that_do_not_occur_have_no_users() {
+    let control = Control::new();
+    // There is one user of 1, and then nobody is left of the last kind.
+    assert!(of(&[0, 1], &[2, 1], 2).parts(2, &control).is_err());
+    // All have the same: the only sum is 0, of however many.
+    for deletions in [2_u64, 1 << 31] {
+        let alike = of(&[5], &[1 << 40], deletions);
+        assert_eq!(sums(&alike), [0]);
+        assert_eq!(alike.parts(0, &control).unwrap(), [deletions]);
+        assert!(alike.parts(1, &control).is_err());
+    }
+}
+
+#[test]
+fn rows_of_many_blocks_of_words() {
+    // Over 2^16 words, with bits on both sides of each end of a block.
+    let (statistics, counts) = ([0, 3, (1 << 22) - 1, (1 << 22) + 64, (1 << 23) + 1], [2_u64, 2, 2, 1, 2]);
+    let mut users = Vec::new();
+    for (&statistic, &count) in statistics.iter().zip(&counts) {
+        users.extend(std::iter::repeat_n(statistic as u64, count as usize));
+    }
+    let mut expected = BTreeSet::new();
+    for i in 0..users.len() {
+        for j in 0..i {
+            for k in 0..j {
+                expected.insert(users[i] + users[j] + users[k]);
+            }
+        }
+    }
+    let deleted = of(&statistics, &counts, 3);
+    assert_eq!(sums(&deleted), expected.iter().rev().copied().collect::<Vec<_>>());
+    for &sum in &expected {
+        let parts = deleted.parts(sum, &Control::new()).unwrap();
+        let found: u64 =
+            parts.iter().zip(&statistics).map(|(&part, &statistic)| part * statistic as u64).sum();
+        assert_eq!((found, parts.iter().sum()), (sum, 3));
+    }
+}
