@@ -241,7 +241,7 @@ fn rows_of_many_blocks_of_words() {
     let (statistics, counts) = ([0, 3, (1 << 22) - 1, (1 << 22) + 64, (1 << 23) + 1], [2_u64, 2, 2, 1, 2]);
     let mut users = Vec::new();
     for (&statistic, &count) in statistics.iter().zip(&counts) {
-        users.extend(std::iter::repeat_n(statistic as u64, count as usize));
+        users.extend((0..count).map(|_| statistic.unsigned_abs()));
     }
     let mut expected = BTreeSet::new();
     for i in 0..users.len() {
@@ -256,7 +256,7 @@ fn rows_of_many_blocks_of_words() {
     for &sum in &expected {
         let parts = deleted.parts(sum, &Control::new()).unwrap();
         let found: u64 =
-            parts.iter().zip(&statistics).map(|(&part, &statistic)| part * statistic as u64).sum();
+            parts.iter().zip(&statistics).map(|(&part, &statistic)| part * statistic.unsigned_abs()).sum();
         assert_eq!((found, parts.iter().sum()), (sum, 3));
     }
 }
