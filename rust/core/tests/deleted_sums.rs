@@ -238,7 +238,8 @@ fn sums_that_do_not_occur_have_no_users() {
 #[test]
 fn rows_of_many_blocks_of_words() {
     // Over 2^16 words, with bits on both sides of each end of a block.
-    let (statistics, counts) = ([0, 3, (1 << 22) - 1, (1 << 22) + 64, (1 << 23) + 1], [2_u64, 2, 2, 1, 2]);
+    let (statistics, counts) =
+        ([0_i64, 3, (1 << 22) - 1, (1 << 22) + 64, (1 << 23) + 1], [2_u64, 2, 2, 1, 2]);
     let mut users = Vec::new();
     for (&statistic, &count) in statistics.iter().zip(&counts) {
         users.extend((0..count).map(|_| statistic.unsigned_abs()));
