@@ -554,7 +554,8 @@ def test_the_witness_of_shards_is_the_worst_of_all() -> None:
     pmfs[6] = [F(3, 4) + little, F(1, 4) - little]
     algorithm = finite_algorithm((0, 1))(lambda kept: pmfs[28 - sum(user[0] for user in kept)])
     with ThreadPoolExecutor(1) as executor:
-        result = check_lddp(algorithm, [(i,) for i in range(8)], r=1, epsilon=0, delta=F(1, 4), executor=executor)
+        # Two shards are above this delta, and their worst divergences are one float.
+        result = check_lddp(algorithm, [(i,) for i in range(8)], r=1, epsilon=0, delta=F(1, 5), executor=executor)
     assert result.holds is False
     assert result.witness is not None
     (first,), (second,), event = result.witness

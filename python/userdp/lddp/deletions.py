@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,12 +100,12 @@ class Deletions:
         """Test on samples what the engine takes for granted about the algorithm: nothing."""
 
 
-class ByKind(Deletions):
+class ByKind(Deletions, ABC):
     """Count vectors of users by kind: how many of each are deleted, the first ones."""
 
+    @abstractmethod
     def keys(self) -> Iterable[Any]:
         """Of each user: those of a kind have the same."""
-        raise NotImplementedError
 
     @cached_property
     def kinds(self) -> dict[Any, list[int]]:

@@ -52,7 +52,8 @@ class WinsorizedMean(UserLevelEstimator):
     worst_error_ : ndarray with shape (columns,)
         Root mean square of the noise and of the most that clipping can have moved each column, under what was promised:
         equal to `noise_` where nobody is clipped, infinite where nothing bounds it. For "tested", by what its test saw,
-        and in the worst direction: far more than the error where users are alike.
+        and in the worst direction: far more than the error where users are alike. Rounding to the grid is not in it;
+        `interval` has it.
     clipped_ : bool
         Whether users may have been clipped inside the public bounds.
     clipped_to_ : tuple of ndarray and ndarray, or None

@@ -100,3 +100,39 @@ fn of_one_type(
     }
     Ok(most)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_of_a_type_has_as_many_indices_as_sets() {
+        let control = Control::new();
+        for (left, others) in (0..7).flat_map(|left| (0..7).map(move |others| (left, others))) {
+            for rest in 0..=left + others {
+                let mut found = vec![0_u64; left + 1];
+                let mut index = Natural::zero();
+                while index < binomial(left + others, rest) {
+                    let taken =
+                        of_one_type(index.clone(), left, others, rest, &control).expect("not canceled");
+                    found[taken] += 1;
+                    index += 1_u32;
+                }
+                // Subsets of all users as bits, the type's first.
+                let mut expected = vec![0_u64; left + 1];
+                for set in (0_u32..1 << (left + others)).filter(|set| set.count_ones() as usize == rest) {
+                    expected[(set & ((1 << left) - 1)).count_ones() as usize] += 1;
+                }
+                assert_eq!(found, expected, "{left} {others} {rest}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_walk_can_be_stopped() {
+        let control = Control::new();
+        control.cancel();
+        let draw = binomial(40_usize, 20) - 1_u32;
+        assert!(of_one_type(draw, 20, 20, 20, &control).unwrap_err().is_canceled());
+    }
+}
